@@ -67,11 +67,13 @@ def test_confidence_and_divergence_are_of_a_questions_endings() -> None:
     kind = TASK_KINDS["choice"]
     assert kind.decisions is not None
     np.testing.assert_allclose(kind.decisions.confidence(OUTPUTS[[1, 2]]), [1 / 2, 1 / 3])
-    assert kind.divergence(OUTPUTS, OUTPUTS) == pytest.approx(0, abs=1e-12)
+    assert kind.fidelity.divergence(OUTPUTS, OUTPUTS) == pytest.approx(0, abs=1e-12)
     first, second = np.array([[1.0, 0.0, NO_SCORE]]), np.array([[0.0, 1.0, NO_SCORE]])
     shared = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()
-    assert kind.divergence(first, second) == pytest.approx(float((shared * np.log(shared / shared[::-1])).sum()))
-    assert kind.logits(OUTPUTS).shape == (10,) and kind.width(()) is None
+    assert kind.fidelity.divergence(first, second) == pytest.approx(
+        float((shared * np.log(shared / shared[::-1])).sum())
+    )
+    assert kind.logits(OUTPUTS).shape == (10,) and kind.output_count(()) is None
     assert kind.labels.format(1, ()) == "ending 1"
 
 

@@ -121,7 +121,7 @@ class _Search:
 
             def measured(form: QuantizationParams, alone: QuantizationPlan = alone) -> dict[str, float]:
                 logits = measure_file(form.applied(prepared, alone, self.spec), self.evaluator.few)
-                diverged = self.evaluator.kind.divergence(fp32, logits)
+                diverged = self.evaluator.kind.fidelity.divergence(fp32, logits)
                 return {"divergence": diverged, "drop": round(score - self.evaluator.score_few(logits), 4)}
 
             losses[name] = {

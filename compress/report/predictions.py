@@ -135,7 +135,7 @@ def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tupl
         return [matrix[rows[model]].astype(wide) for model in models], matrix[0].astype(wide)
     *logits, gold = _arrays(file, [*(f"{model}/{split}" for model in models), f"gold/{split}"])
     _check_numbers(file, [*logits, gold])
-    outputs = kind.width(run.task.labels)
+    outputs = kind.output_count(run.task.labels)
     if any(array.ndim != 2 or array.shape[1] != (outputs or array.shape[1]) for array in logits):
         raise CompressError(f"{file}: expected logits [example, output] of {run.task.name}; run the recipe again")
     answers = [kind.stored.from_outputs(array) for array in logits]

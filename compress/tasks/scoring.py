@@ -25,8 +25,8 @@ def score(
     """
     outputs = np.asarray(logits, dtype=np.float64)
     outputs = outputs[:, None] if outputs.ndim == 1 else outputs
-    width = TASK_KINDS[spec.kind].width(labels)
-    expected = (len(gold), outputs.shape[-1] if width is None else width)
+    count = TASK_KINDS[spec.kind].output_count(labels)
+    expected = (len(gold), outputs.shape[-1] if count is None else count)
     if outputs.shape != expected or not outputs.size:
         raise CompressError(f"task {spec.name}: expected logits of shape {expected}, found {outputs.shape}")
     broken = int((~np.isfinite(outputs)).any(axis=1).sum())

@@ -22,13 +22,15 @@ def test_what_the_kind_says_of_answers() -> None:
         "no answer",
     ]
     form = kind.stored
-    assert kind.width(("start", "end")) == 6 and form.fits(form.from_outputs(outputs), ()) and form.fits(gold, ())
+    assert kind.output_count(("start", "end")) == 6
+    assert form.fits(form.from_outputs(outputs), ()) and form.fits(gold, ())
     assert not form.fits(outputs[:, :4], ()) and not form.fits(outputs * 2, ())
     assert (
         form.fits(np.tile(gold[:, None] * 2.0, 6), ()) and not form.fits(gold - 1, ()) and not form.fits(gold + 0.5, ())
     )
     moved = outputs + np.array([0, 0, 0.5, 0.5, 0, 0], np.float32)
-    assert kind.divergence(outputs, moved) == pytest.approx(0.25) and kind.divergence(outputs, outputs) == 0
+    assert kind.fidelity.divergence(outputs, moved) == pytest.approx(0.25)
+    assert kind.fidelity.divergence(outputs, outputs) == 0
     always = outputs.copy()
     always[:, 3] = -1e9
     assert kind.logits(always).tolist() == [[4], [1], [1]]  # placeholder scores are in no mean

@@ -248,7 +248,7 @@ def test_answers_flip_by_any_label_and_are_written_with_their_names() -> None:
     assert KIND.decisions is not None
     expected = [np.prod(1 / (1 + np.exp(-np.abs(row)))) for row in outputs]
     assert KIND.decisions.confidence(outputs) == pytest.approx(expected)
-    assert KIND.divergence(outputs, outputs) == 0
+    assert KIND.fidelity.divergence(outputs, outputs) == 0
 
 
 def test_the_distance_to_fp32_is_that_of_bernoulli_distributions() -> None:
@@ -256,4 +256,4 @@ def test_the_distance_to_fp32_is_that_of_bernoulli_distributions() -> None:
     fp32, other = rng.normal(size=(2, 20, 3))
     p, q = (1 / (1 + np.exp(-logits)) for logits in (fp32, other))
     expected = (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).sum(1).mean()
-    assert KIND.divergence(fp32, other) == pytest.approx(expected)
+    assert KIND.fidelity.divergence(fp32, other) == pytest.approx(expected)

@@ -35,7 +35,7 @@ def fidelity(
     """Compare `fp32` and `int8`: logits [example, output] of one split in file order, or [word, label]; `gold`: what they are compared with
     (`Labels.gold`), with the names `labels`."""
     mean, worst = logit_difference(kind.logits(fp32), kind.logits(int8))
-    moved = kind.query_flips(fp32, int8, gold)
+    moved = kind.fidelity.query_flips(fp32, int8, gold)
     return Fidelity(
         reference=reference,
         split=split,
@@ -45,7 +45,7 @@ def fidelity(
         worst_logit_difference=worst,
         query_flips=moved and QueryFlips(changed=moved[0], queries=moved[1]),
         **_decisions(fp32, int8, gold, labels, kind),
-        **kind.similarity(fp32, int8),
+        **kind.fidelity.similarity(fp32, int8),
     )
 
 
@@ -106,8 +106,8 @@ def _decisions(
         )
         for row in flip_positions(before, after, sure)
     )
-    changed = kind.entity_flips(fp32, int8, gold, labels)
-    exact = kind.exact_flips(fp32, int8)
+    changed = kind.fidelity.entity_flips(fp32, int8, gold, labels)
+    exact = kind.fidelity.exact_flips(fp32, int8)
     return {
         "entity_flips": changed and EntityFlips(changed=changed[0], entities=changed[1]),
         "exact_flips": exact and ExactFlips(lost=exact[0], gained=exact[1]),

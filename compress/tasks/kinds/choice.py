@@ -77,12 +77,12 @@ CHOICE: TaskKind = replace(
     constant_baseline=ConstantBaseline(
         outputs=_constant, description="always choosing the position that is right most often"
     ),
+    output_count=lambda names: None,
+    logits=_ending_scores,
     stored=StoredForm(
         from_outputs=lambda outputs: outputs.astype(np.float32),
         to_outputs=lambda stored, names: stored,
         fits=_fits,
         dtype=lambda names: np.dtype(np.float32),
     ),
-    logits=_ending_scores,
-    width=lambda names: None,
 )

@@ -18,7 +18,7 @@ from compress.spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..reading.columns import Rows
 from ..reading.tables import refuse
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
+from .kind import ConstantBaseline, Decisions, FidelityMeasures, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes
 _MOST_DIGITS = 4000  # of numbers that names are sorted by; Python parses at most 4,300
@@ -147,15 +147,15 @@ CLASSIFICATION = TaskKind(
         description="always answering the majority class",
     ),
     answers=_predicted_classes,
+    decisions=Decisions(
+        confidence=largest_probability, correct=lambda outputs, gold: _predicted_classes(outputs) == gold
+    ),
     stored=StoredForm(
         from_outputs=_predicted_classes,
         to_outputs=_one_hot,
         fits=lambda array, names: array.ndim == 1 and bool(((array >= 0) & (array < len(names))).all()),
         dtype=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
     ),
-    decisions=Decisions(
-        confidence=largest_probability, correct=lambda outputs, gold: _predicted_classes(outputs) == gold
-    ),
-    divergence=_divergence,
+    fidelity=FidelityMeasures(divergence=_divergence),
     ensemble=TeacherEnsemble(mean=mean_of_probabilities, fit_temperature=fit_temperature),
 )

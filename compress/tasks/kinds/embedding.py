@@ -14,7 +14,7 @@ from compress.errors import CompressError
 from compress.spec.task import TaskSpec
 
 from ..reading.columns import Rows
-from .kind import ConstantBaseline, TaskKind
+from .kind import ConstantBaseline, FidelityMeasures, TaskKind
 from .regression import REGRESSION
 
 NEAREST = 10
@@ -105,8 +105,7 @@ EMBEDDING: TaskKind = replace(
     constant_baseline=ConstantBaseline(
         outputs=lambda train, names, gold: np.ones(1, np.float32), description="one vector for all texts"
     ),
-    divergence=_divergence,
+    output_count=lambda names: None,
+    fidelity=FidelityMeasures(divergence=_divergence, similarity=_similarity),
     ensemble=None,
-    width=lambda names: None,
-    similarity=_similarity,
 )

@@ -19,14 +19,6 @@ Names = tuple[str, ...]
 Metrics = tuple[MetricName, ...]
 
 
-def _identity(value: Any) -> Any:
-    return value
-
-
-def _of_names(names: Names) -> int | None:
-    return len(names) or 1
-
-
 def _no_names(spec: TaskSpec, train: Rows) -> Names:
     return ()
 
@@ -67,7 +59,8 @@ class Labels:
     `format(label, names)`: one label or answer as text, or a score.
     `present(labels)`: ids of the names that occur.
     `strata(labels)`: stratum of each example; the tuning split keeps their shares.
-    `vary(labels)`: whether training on them makes sense. `unvaried_error`: what is wrong if not; None: all are the same label.
+    `vary(labels)`: whether they are not all the same, so that there is something to learn. `unvaried_error`: what is wrong with a train
+    whose labels do not vary; None: all are the same label.
     `copied(labels, sources, copy)`: those of augmented copies, from a split's. `sources`: indices of the originals; `copy`: numbers of an
     original's copies, from 0.
     `gold(labels, texts)`: a split's labels in the form used with outputs and in files, [example, ...]. `texts`: its columns.
@@ -123,6 +116,19 @@ class ConstantBaseline:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """For answers that are right or wrong, so that they can flip; scores only come nearer.
+
+    `confidence(outputs)`: [example], 0 to 1. `calibrated`: it should equal the share of correct answers.
+    `correct(outputs, gold)`: which answers are right, bool [example].
+    """
+
+    confidence: Callable[[np.ndarray], np.ndarray]
+    calibrated: bool = True
+    correct: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoredForm:
     """What a report's folder stores of outputs.
 
@@ -138,17 +144,30 @@ class StoredForm:
     dtype: Callable[[Names], np.dtype[np.generic]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decisions:
-    """For answers that are right or wrong, so that they can flip; scores only come nearer.
+def _no_similarity(fp32: np.ndarray, other: np.ndarray) -> dict[str, Any]:
+    return {}
 
-    `confidence(outputs)`: [example], 0 to 1. `calibrated`: it should equal the share of correct answers.
-    `correct(outputs, gold)`: which answers are right, bool [example].
+
+def _no_flips(*_: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FidelityMeasures:
+    """How far another model's outputs are from those of the fp32 model that it was made from.
+
+    `divergence(fp32, other)`: mean distance over examples.
+    `similarity(fp32, other)`: of vectors, as fields of `results.fidelity.Fidelity`.
+    `entity_flips(fp32, other, gold, names)`: entities found by only one model, and all. None: labels are not of entities.
+    `query_flips(fp32, other, gold)`: queries whose best passage changes, and all. None: examples are not passages.
+    `exact_flips(fp32, other)`: questions that only the first answers exactly, and only the second. None: not question answering.
     """
 
-    confidence: Callable[[np.ndarray], np.ndarray]
-    calibrated: bool = True
-    correct: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    divergence: Callable[[np.ndarray, np.ndarray], float]
+    similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = _no_similarity
+    entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = _no_flips
+    query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = _no_flips
+    exact_flips: Callable[[np.ndarray, np.ndarray], tuple[int, int] | None] = _no_flips
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,33 +183,36 @@ class TeacherEnsemble:
     fit_temperature: Callable[[np.ndarray, np.ndarray], float] | None = None
 
 
-@dataclass(frozen=True)
+def _same_outputs(outputs: np.ndarray) -> np.ndarray:
+    return outputs
+
+
+def _one_per_name(names: Names) -> int | None:
+    return len(names) or 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskKind:
     """One task kind. `names` and `gold` are as in `Labels`.
 
-    Outputs are what a model gives, float [example, output]; an example is a text, or another unit in `KINDS`. Answers are the decisions
-    made from outputs.
+    Outputs are what a model gives, float [example, output]; an example is a text, or another unit in `KINDS`.
+    `output_count(names)`: outputs of an example. None: depends on the model.
+    `logits(outputs)`: the model's own, without derived ones.
+    `answers(outputs)`: what it decides, or its scores.
+    `fit_threshold(outputs, gold, headline)`: the best threshold for `Encoded.decided`, one or [label], as models decide at 0 without
+    having learnt to. None: answers depend on no threshold.
+    `decisions`: None: answers are scores.
+    `ensemble`: None: the kind allows one teacher.
     """
 
     labels: Labels
     scoring: Scoring
     constant_baseline: ConstantBaseline
+    output_count: Callable[[Names], int | None] = _one_per_name
+    logits: Callable[[np.ndarray], np.ndarray] = _same_outputs
     answers: Callable[[np.ndarray], np.ndarray]
-    stored: StoredForm
+    fit_threshold: Callable[[np.ndarray, np.ndarray, Headline], float | np.ndarray] | None = None
     decisions: Decisions | None
-    divergence: Callable[[np.ndarray, np.ndarray], float]  # of (fp32 outputs, others): mean distance over examples
-    ensemble: TeacherEnsemble | None = None  # None: the kind allows one teacher
-    threshold: Callable[[np.ndarray, np.ndarray, Headline], float | np.ndarray] | None = (
-        None  # of (outputs, gold, headline): the best threshold, one or [label],
-    )
-    # for `Encoded.decided`, if models decide at 0 without having learnt to
-    entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = lambda *_: None
-    # of (fp32 outputs, others, gold, names): entities found by only one model, and all; None: labels are not of entities
-    query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
-    # of (fp32 outputs, others, gold): queries whose best passage changes, and all; None: examples are not passages
-    exact_flips: Callable[[np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
-    # of (fp32 outputs, others): questions that only the first answer exactly, and only the second; None: not question answering
-    logits: Callable[[np.ndarray], np.ndarray] = _identity  # of outputs: the model's own, without derived ones
-    width: Callable[[Names], int | None] = _of_names  # outputs per example; None: depends on the model
-    similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = lambda fp32, other: {}
-    # of (fp32 outputs, others), if they are vectors: their similarity, as fields of `results.fidelity.Fidelity`
+    stored: StoredForm
+    fidelity: FidelityMeasures
+    ensemble: TeacherEnsemble | None

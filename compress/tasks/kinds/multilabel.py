@@ -18,7 +18,7 @@ from ..label_thresholds import label_thresholds
 from ..reading.columns import Rows
 from ..reading.tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
+from .kind import ConstantBaseline, Decisions, FidelityMeasures, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
@@ -166,16 +166,16 @@ MULTILABEL = TaskKind(
     scoring=Scoring(headline=lambda metrics, positive, names: LabelsHeadline(metrics)),
     constant_baseline=ConstantBaseline(outputs=_constant, description="always giving the most frequent labels"),
     answers=_predicted_labels,
+    fit_threshold=label_thresholds,
+    decisions=Decisions(
+        confidence=_confidence, correct=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1)
+    ),
     stored=StoredForm(
         from_outputs=lambda outputs: outputs,
         to_outputs=lambda stored, names: stored,
         fits=_fits,
         dtype=lambda names: np.dtype(np.float32),
     ),
-    decisions=Decisions(
-        confidence=_confidence, correct=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1)
-    ),
-    divergence=_divergence,
+    fidelity=FidelityMeasures(divergence=_divergence),
     ensemble=TeacherEnsemble(mean=mean_of_decisions, fit_temperature=_fit_temperature),
-    threshold=label_thresholds,
 )

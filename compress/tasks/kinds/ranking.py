@@ -94,5 +94,5 @@ RANKING: TaskKind = replace(
         to_outputs=lambda stored, names: stored[:, :1],
         fits=lambda array, names: array.ndim == 2 and array.shape[1] == 2,
     ),
-    query_flips=_query_flips,
+    fidelity=replace(REGRESSION.fidelity, query_flips=_query_flips),
 )

@@ -13,7 +13,7 @@ from ..ensembles import mean_of_scores
 from ..reading.columns import Rows
 from ..reading.number_texts import comma_hint, parse_number
 from ..reading.tables import refuse
-from .kind import ConstantBaseline, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
+from .kind import ConstantBaseline, FidelityMeasures, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 
@@ -40,13 +40,13 @@ REGRESSION = TaskKind(
         outputs=lambda train, names, gold: train.mean(keepdims=True), description="a constant"
     ),
     answers=lambda outputs: outputs[:, 0],
+    decisions=None,
     stored=StoredForm(
         from_outputs=lambda outputs: outputs[:, 0],
         to_outputs=lambda stored, names: stored,
         fits=lambda array, names: array.ndim == 1,
         dtype=lambda names: np.dtype(np.float32),
     ),
-    decisions=None,
-    divergence=lambda fp32, other: float(np.square(other - fp32).mean()),
+    fidelity=FidelityMeasures(divergence=lambda fp32, other: float(np.square(other - fp32).mean())),
     ensemble=TeacherEnsemble(mean=mean_of_scores),
 )

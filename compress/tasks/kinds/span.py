@@ -26,7 +26,7 @@ from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
 from ..reading.answers import parse_answers
 from ..reading.columns import Rows
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
+from .kind import ConstantBaseline, Decisions, FidelityMeasures, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
@@ -99,18 +99,19 @@ SPAN = TaskKind(
     ),
     scoring=Scoring(headline=lambda metrics, positive, names: AnswersHeadline(metrics)),
     constant_baseline=ConstantBaseline(outputs=_constant, description="answering no question"),
+    output_count=lambda names: ANSWER_OUTPUTS,
+    logits=_logits,
     answers=decided_spans,
+    fit_threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
+    decisions=Decisions(confidence=_confidence, calibrated=False, correct=lambda outputs, gold: outputs[:, EXACT] == 1),
     stored=StoredForm(
         from_outputs=lambda outputs: outputs.astype(np.float32),
         to_outputs=lambda stored, names: stored,
         fits=_fits,
         dtype=lambda names: np.dtype(np.float32),
     ),
-    decisions=Decisions(confidence=_confidence, calibrated=False, correct=lambda outputs, gold: outputs[:, EXACT] == 1),
-    divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
+    fidelity=FidelityMeasures(
+        divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()), exact_flips=_exact_flips
+    ),
     ensemble=TeacherEnsemble(mean=mean_of_log_probabilities),
-    threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
-    logits=_logits,
-    width=lambda names: ANSWER_OUTPUTS,
-    exact_flips=_exact_flips,
 )

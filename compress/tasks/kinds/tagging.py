@@ -130,6 +130,12 @@ def _entity_types(
     return type_scores(outputs, gold, names, strict=strict) if are_entities(names) else {}
 
 
+def _entity_flips(
+    fp32: np.ndarray, other: np.ndarray, gold: np.ndarray, names: tuple[str, ...]
+) -> tuple[int, int] | None:
+    return entity_flips(fp32, other, gold, names) if are_entities(names) else None
+
+
 def _gold(labels: np.ndarray) -> np.ndarray:
     return concatenate_labels([words[:, 0] for words in labels])
 
@@ -180,19 +186,21 @@ TAGGING = TaskKind(
     ),
     constant_baseline=ConstantBaseline(outputs=_constant, description="always giving the most frequent label"),
     answers=CLASSIFICATION.answers,
+    decisions=Decisions(
+        confidence=largest_probability,
+        correct=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
+    ),
     stored=replace(
         CLASSIFICATION.stored,
         fits=_fits,
         dtype=lambda names: np.dtype(np.int8 if len(names) <= 128 else np.int16),  # signed, for gold
     ),
-    decisions=Decisions(
-        confidence=largest_probability,
-        correct=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
+    fidelity=replace(
+        CLASSIFICATION.fidelity,
+        entity_flips=_entity_flips,
     ),
-    divergence=CLASSIFICATION.divergence,
     ensemble=TeacherEnsemble(
         mean=mean_of_probabilities,
         fit_temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
     ),
-    entity_flips=lambda *arguments: entity_flips(*arguments) if are_entities(arguments[-1]) else None,
 )

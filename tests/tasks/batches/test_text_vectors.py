@@ -117,12 +117,12 @@ def test_how_near_two_models_vectors_are() -> None:
     other /= np.linalg.norm(other, axis=1, keepdims=True)
     kind, outputs = TASK_KINDS["embedding"], (pair_vectors(one), pair_vectors(other))
     cosines = [float(a @ b) for a, b in zip(one, other, strict=True)]
-    measures = kind.similarity(*outputs)
+    measures = kind.fidelity.similarity(*outputs)
     assert measures["mean_cosine"] == pytest.approx(np.mean(cosines), abs=1e-6)
     assert measures["worst_cosine"] == pytest.approx(min(cosines), abs=1e-6)
-    assert kind.divergence(*outputs) == pytest.approx(1 - np.mean(cosines), abs=1e-6)
+    assert kind.fidelity.divergence(*outputs) == pytest.approx(1 - np.mean(cosines), abs=1e-6)
     assert measures["nearest_kept"] == pytest.approx(_kept_by_sorting(one, other), abs=1e-12)
-    assert kind.similarity(outputs[0], outputs[0])["nearest_kept"] == 1
+    assert kind.fidelity.similarity(outputs[0], outputs[0])["nearest_kept"] == 1
 
 
 def _kept_by_sorting(one: np.ndarray, other: np.ndarray) -> float:
