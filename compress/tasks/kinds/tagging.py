@@ -195,10 +195,7 @@ TAGGING = TaskKind(
         fits=_fits,
         dtype=lambda names: np.dtype(np.int8 if len(names) <= 128 else np.int16),  # signed, for gold
     ),
-    fidelity=replace(
-        CLASSIFICATION.fidelity,
-        entity_flips=_entity_flips,
-    ),
+    fidelity=replace(CLASSIFICATION.fidelity, entity_flips=_entity_flips),
     ensemble=TeacherEnsemble(
         mean=mean_of_probabilities,
         fit_temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
