@@ -51,7 +51,7 @@ def named_file_hash(field: str, word: str) -> str:
 def described_threshold(draft: Draft) -> dict[str, Any]:
     """What keys contain of the decision threshold, if the task has one; for questions this depends on the training split."""
     kind = draft.task.spec.kind
-    if TASK_KINDS[kind].threshold is None:
+    if TASK_KINDS[kind].fit_threshold is None:
         return {}
     if KINDS[kind].unit != "question":
         return {"threshold": "tuning, by label"}
