@@ -191,7 +191,7 @@ INSIDE = {
 
 
 def part_inside(name: str) -> str:
-    """Return the part: `compress.pipeline.plan.Node` and `pipeline/plan/plan.py` -> `plan`; `__init__` for the package itself."""
+    """Return the part: `compress.pipeline.plan.Node` and `pipeline/plan/node.py` -> `plan`; `__init__` for the package itself."""
     words = name.removesuffix(".py").replace("/", ".").removeprefix("compress.").split(".")
     return words[1] if len(words) > 1 else "__init__"
 

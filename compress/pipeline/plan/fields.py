@@ -16,7 +16,7 @@ from ...spec.stages import Losses, PerTask
 from ...spec.stages.training import OnText
 from ...store import hash_file
 from ...tasks import TASK_KINDS
-from .plan import Draft
+from .draft import Draft
 
 P = TypeVar("P", bound=PerTask)
 WITHOUT_TEXT = "no plain text was given; add it with --corpus PATH"

@@ -14,8 +14,8 @@ from ...models.sentence_encoders.folders import POOLING, vector_notes
 from ...models.sentence_encoders.vector_layers import LAST, MIX, vector_words
 from ...spec.kinds import KINDS
 from ...spec.stages import Losses
+from .draft import Draft
 from .fields import check_kind
-from .plan import Draft
 from .teachers import TeacherSource
 
 L = TypeVar("L", bound=Losses)

@@ -159,6 +159,6 @@ def _heads(job: Job[General], student: Any, teacher: Any, folder: Path) -> Maske
 
 
 GENERAL = Kind(
-    "general", 3, General, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student",
+    "general", 3, General, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student",
     reads_text=True,
 )  # fmt: skip

@@ -92,6 +92,6 @@ def run(job: Job[MaskedLm]) -> TrainingInfo:
 
 
 MASKED_LM = Kind(
-    "masked_lm", 3, MaskedLm, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
+    "masked_lm", 3, MaskedLm, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
     reads_text=True,
 )  # fmt: skip

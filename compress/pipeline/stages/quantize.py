@@ -182,4 +182,4 @@ def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> Tun
     }
 
 
-QUANTIZE = Kind("quantize", 17, Quantize, run, plan, check, ("onnx", "onnxruntime"), onnx=True)
+QUANTIZE = Kind("quantize", 17, Quantize, run=run, plan=plan, check=check, libraries=("onnx", "onnxruntime"), onnx=True)
