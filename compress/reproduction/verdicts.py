@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CompressError
-from ..percentiles import LEVEL
 from ..report import find_predictions, load_answers, metric_giving
 from ..results import PREDICTIONS, ModelResult, Result
-from ..significance import delta, holm, p_value
+from ..stats.percentiles import LEVEL
+from ..stats.significance import delta, holm, p_value
 from ..tasks import TASK_KINDS
 from .conditions import DECIDED_BY_TIMES, are_exact, conditions_of, is_sized_by_times
 from .figures import Figure, Interval, ReproducedRun, Reproduction, Verdict
