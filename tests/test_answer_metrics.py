@@ -20,7 +20,7 @@ from compress.metrics.answers import (
     normalized_answer,
     question_gold,
 )
-from compress.significance import mcnemar_p, paired_bootstrap
+from compress.stats.significance import mcnemar_p, paired_bootstrap
 from compress.tasks import TASK_KINDS
 
 BOTH = AnswersHeadline(("exact_match", "f1_span"))

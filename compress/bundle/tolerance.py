@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import CheckFailed
-from ..fidelity import differ
 from ..runtime.passages import NO_SCORE
 from ..spec.kinds import KINDS, Unit
+from ..stats.fidelity import differ
 from ..tasks import TASK_KINDS
 from .document import BundleInfo
 from .probes import rows_of

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..goals import in_words, texts_to_judge
 from ..models.layer_maps import copied_layers, matched_layers
 from ..pipeline.estimate import data_line, estimate
 from ..pipeline.plan.changed import checkpoint_sizes
@@ -20,6 +19,7 @@ from ..quantize.methods import QUANTIZERS
 from ..spec.stage import StageSpec
 from ..spec.stages import Losses, Pretrain, Prune, QuantizeAware
 from ..spec.stages.prune import BUDGETS, WIDTHS
+from ..stats.flip_goals import in_words, texts_to_judge
 from ..store import Store
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..fidelity import differ, logit_difference
-from ..goals import flip_interval, flip_rate
 from ..graphs.model_files import write_model
+from ..stats.fidelity import differ, logit_difference
+from ..stats.flip_goals import flip_interval, flip_rate
 from ..tasks import TaskKind
 from .sampling import Feed
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..results.fidelity import Delta
-from ..significance import recorded_over_tasks
+from ..stats.significance import recorded_over_tasks
 from . import numbers
 from .costs import Cost, compression, format_cost, unit_of
 from .labels import differences_within, name_of

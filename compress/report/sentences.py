@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ..goals import in_words, outcome
 from ..results import Latency, Result
-from ..timing import headline, warning_of
+from ..results.timing import headline, warning_of
+from ..stats.flip_goals import in_words, outcome
 from . import numbers
 from .conditions import timed_threads
 from .labels import identity_of, letter, machine_of, name_of

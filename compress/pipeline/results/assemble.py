@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import results, significance, store
+from ... import results, store
 from ...fields import Spec
 from ...files.paths import with_display_paths
 from ...machine import versions
@@ -17,6 +17,7 @@ from ...provenance import Code, recorded_code, running_code
 from ...results import Machine
 from ...results.fidelity import Delta, Disagreement, EntityScore, Fidelity
 from ...results.similarity import LayerSimilarity
+from ...stats import significance
 from ...store import Artifact
 from ...tasks import (
     TASK_KINDS,

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...fidelity import calibration_error, flip_positions, logit_difference, most_confident, reliability
 from ...results.fidelity import (
     MOST_DISAGREEMENTS,
     Delta,
@@ -18,6 +17,7 @@ from ...results.fidelity import (
     QueryFlips,
     ReliabilityBin,
 )
+from ...stats.fidelity import calibration_error, flip_positions, logit_difference, most_confident, reliability
 from ...tasks import TaskKind
 
 

@@ -203,4 +203,4 @@ def _better_order(
     return (names, points) if points > bar else None
 
 
-ADOPT = Kind("adopt", 1, Adopt, run, check=check, libraries=("transformers",), checkpoint=True)
+ADOPT = Kind("adopt", 1, Adopt, run=run, check=check, libraries=("transformers",), checkpoint=True)

@@ -145,4 +145,4 @@ def _other_proposer(job: Job[Augment]) -> WordProposer:
     return NeighbourProposer(table, job.plan.teacher.tokenizer)
 
 
-AUGMENT = Kind("augment", 2, Augment, run, plan, check, TRAINING)
+AUGMENT = Kind("augment", 2, Augment, run=run, plan=plan, check=check, libraries=TRAINING)

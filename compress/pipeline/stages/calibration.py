@@ -10,11 +10,11 @@ import numpy as np
 
 from ...errors import CompressError
 from ...files.paths import expand_home
-from ...goals import texts_to_judge
 from ...quantize.methods import quantizer_of
 from ...spec.kinds import KINDS, Unit
 from ...spec.quantization import Quantize
 from ...spec.task import TaskSpec
+from ...stats.flip_goals import texts_to_judge
 from ...store import hash_file
 from ...tasks import TASK_KINDS, Split, encode, headline, of_words, score
 from ..plan import Context, Draft

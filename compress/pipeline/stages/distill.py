@@ -101,5 +101,5 @@ def _why_unsharded(student: Any) -> str | None:
 
 
 DISTILL = Kind(
-    "distill", 3, Distill, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student"
+    "distill", 3, Distill, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student"
 )

@@ -146,4 +146,4 @@ def table(artifact: Artifact) -> np.ndarray:
     return np.load(artifact.path / _FILE, mmap_mode="r", allow_pickle=False)
 
 
-ENSEMBLE_KIND = Kind("ensemble", 2, Ensemble, run)
+ENSEMBLE_KIND = Kind("ensemble", 2, Ensemble, run=run)

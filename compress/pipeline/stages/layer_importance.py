@@ -137,4 +137,4 @@ def _write(path: Path, rounds: list[Round]) -> None:
     write_text(path, _ROUNDS.dump_json(rounds).decode())
 
 
-LAYER_IMPORTANCE = Kind(CHOSEN_LAYERS, 1, LayerImportance, run, libraries=TRAINING)
+LAYER_IMPORTANCE = Kind(CHOSEN_LAYERS, 1, LayerImportance, run=run, libraries=TRAINING)

@@ -67,7 +67,7 @@ def _is_wanted(draft: Draft) -> bool:
 def reads_masked_lm(losses: Iterable[Any]) -> bool:
     """Whether one of `losses` reads the output of the teacher's masked-LM head."""
     active_losses = (LOSSES[loss.name] for loss in losses if loss.weight > 0)
-    return any(loss.reads == "tokens" and loss.needs_teacher for loss in active_losses)
+    return any(loss.reads == "masked_tokens" and loss.needs_teacher for loss in active_losses)
 
 
 def run(job: Job[MaskedLm]) -> TrainingInfo:
@@ -92,6 +92,6 @@ def run(job: Job[MaskedLm]) -> TrainingInfo:
 
 
 MASKED_LM = Kind(
-    "masked_lm", 3, MaskedLm, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
+    "masked_lm", 3, MaskedLm, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
     reads_text=True,
 )  # fmt: skip

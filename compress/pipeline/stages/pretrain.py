@@ -127,6 +127,6 @@ def _hold_against(job: Job[Pretrain], model: Any, held: Any, info: TrainingInfo)
 
 
 PRETRAIN = Kind(
-    "pretrain", 5, Pretrain, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
+    "pretrain", 5, Pretrain, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
     reads_text=True,
 )  # fmt: skip

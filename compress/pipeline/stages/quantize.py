@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from ...fidelity import differ, logit_difference
 from ...files.paths import expand_home
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints.folders import load_tokenizer, pad_id
@@ -20,6 +19,7 @@ from ...quantize.word_blocks import check_blocks
 from ...spec.kinds import KindName
 from ...spec.quantization import Quantize
 from ...spec.recipe import Stage
+from ...stats.fidelity import differ, logit_difference
 from ...tasks import TASK_KINDS, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
 from .calibration import (
@@ -182,4 +182,4 @@ def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> Tun
     }
 
 
-QUANTIZE = Kind("quantize", 17, Quantize, run, plan, check, ("onnx", "onnxruntime"), onnx=True)
+QUANTIZE = Kind("quantize", 17, Quantize, run=run, plan=plan, check=check, libraries=("onnx", "onnxruntime"), onnx=True)

@@ -161,5 +161,12 @@ def _pad(model: Any) -> int:
 
 
 QUANTIZE_AWARE = Kind(
-    "quantize_aware", 8, QuantizeAware, run, plan, libraries=(*TRAINING, "onnxruntime"), trains=True, checkpoint=True
+    "quantize_aware",
+    8,
+    QuantizeAware,
+    run=run,
+    plan=plan,
+    libraries=(*TRAINING, "onnxruntime"),
+    trains=True,
+    checkpoint=True,
 )

@@ -115,4 +115,4 @@ def _table(folder: Path, split: str) -> Path:
     return folder / f"{split}.npy"
 
 
-TEACHER_LOGITS = Kind("teacher_logits", 2, TeacherLogits, run, libraries=TRAINING)
+TEACHER_LOGITS = Kind("teacher_logits", 2, TeacherLogits, run=run, libraries=TRAINING)

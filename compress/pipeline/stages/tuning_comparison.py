@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import significance
-from ...fidelity import differ
 from ...results.fidelity import Delta
+from ...stats import significance
+from ...stats.fidelity import differ
 from ...tasks import TASK_KINDS, TaskKind, TrainingData, headline, headline_of, score
 
 

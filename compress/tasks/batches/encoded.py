@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from compress.losses.loss import Unit
+from compress.losses.loss import MeanOver
 
 ENCODE_AT_ONCE = 4096  # texts; bounds the memory of the tokenizer's own objects
 
@@ -64,7 +64,7 @@ class Encoded:
         """Return what a student learns from a teacher's `collected` outputs, [row, output] or [word, label]."""
         return outputs
 
-    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+    def counts(self, unit: MeanOver, indices: np.ndarray) -> np.ndarray:
         """Return for each of these rows the number of tokens that have a label or are compared between student and teacher; or how much it
         adds to the number of `unit` that losses are means over."""
         return self.lengths[indices]

@@ -76,8 +76,9 @@ def _likeness(names: Sequence[str]) -> tuple[str, Callable[[str], str]]:
 
 
 def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str, Split]) -> list[str]:
-    """Return a note for each reported split of a classification task whose examples all have one label."""
-    if spec.kind != "classification":
+    """Return a note for each reported split whose examples all have one label, for tasks where an example has just one of the names."""
+    kind = KINDS[spec.kind]
+    if not kind.named_labels or kind.many or kind.unit != "text":
         return []
     distinct_labels = {name: np.unique(split.labels) for name, split in reported.items()}
     return [
@@ -88,18 +89,25 @@ def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str,
 
 
 def unscored_tuning(spec: TaskSpec, names: tuple[str, ...], tuning: Split) -> list[str]:
-    """Return a note if every model scores 0 on the tuning split: it has no entity, or one class, by which Matthews is 0, and F1 of another
-    class."""
+    """Return a note if every model scores 0 on the tuning split, by all metrics of the task, because only one label occurs in it."""
     present = TASK_KINDS[spec.kind].labels.present(tuning.labels)
-    if spec.kind not in ("classification", "tagging") or len(present) != 1:
+    if len(present) != 1:
         return []
     only = names[present.pop()]
-    blind = {"matthews"} | ({"f1"} if only != (spec.positive or names[-1]) else set())
-    if spec.kind == "tagging":
-        blind = set(ENTITY_METRICS) if only == OUTSIDE else set()
-    if not blind.issuperset(spec.metrics):
+    if not _zero_metrics(only, positive=spec.positive or names[-1]).issuperset(spec.metrics):
         return []
     return [
         f"the tuning split has one label alone, {only!r}: every model scores 0 on it, so it chooses no checkpoint; name a file with other "
         "labels, too, with --tuning, or as `tuning` in the task file"
     ]
+
+
+def _zero_metrics(only: str, *, positive: str) -> set[str]:
+    """Return the metrics by which every model scores 0 if `only` is the label of all examples: Matthews, F1 of another class, and F1 of
+    entities if there are none."""
+    zero = {"matthews"}
+    if only != positive:
+        zero.add("f1")
+    if only == OUTSIDE:
+        zero.update(ENTITY_METRICS)
+    return zero
