@@ -180,6 +180,14 @@ def _python_list(text: str) -> Any:
         return None
 
 
+def is_number(text: str) -> bool:
+    """Whether the text is a finite number, with a decimal point if any."""
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
+
+
 def label_text(value: Any) -> str:
     """Return a label's text for comparison; whole floats become integers (Parquet turns 1 into 1.0 beside a null)."""
     if isinstance(value, float) and value.is_integer():

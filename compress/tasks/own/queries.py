@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..reading.number_texts import is_number
+from compress.files.tabular import is_number
+
 from ..reading.tables import Table
 
 QUERY, PASSAGE = "query", "passage"  # columns

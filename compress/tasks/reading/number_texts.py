@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from compress.files.tabular import is_number
+
 _MOST_CLASSES = 10  # more distinct whole numbers are scores
 _REPEATED = 4  # fewest examples of a class, on average; a few rows of scores may all be whole by chance
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
@@ -24,14 +26,6 @@ def whole_values(values: Sequence[Any]) -> list[float]:
     classes = sorted({float(value) for value in values})
     few = len(classes) <= _MOST_CLASSES and len(classes) * _REPEATED <= len(values)
     return classes if few and all(value.is_integer() for value in classes) else []
-
-
-def is_number(text: str) -> bool:
-    """Whether the text is a finite number, with a decimal point if any."""
-    try:
-        return math.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
 
 
 def parse_number(value: Any) -> float:
