@@ -143,8 +143,9 @@ class AnsweredTexts(Answered):
             return None
         if self._fields.named_labels:
             return self._id(row, value)
-        gold = _gold_number(row, str(self._label), value)
-        return self._relevance(row, gold) if self._kind == "ranking" else gold
+        if self._kind == "ranking":
+            return self._relevance(row, value)
+        return _gold_number(row, str(self._label), value)
 
     def add(self, row: Row, answer: Prediction) -> None:
         if self._label is None:
@@ -156,8 +157,11 @@ class AnsweredTexts(Answered):
         else:
             self._outputs.append([answer.score])
 
-    def _relevance(self, row: Row, gold: float) -> tuple[float, int]:
+    def _relevance(self, row: Row, value: Any) -> tuple[float, int]:
         """Return the relevance with the number of its query."""
+        from ..tasks.reading.number_texts import relevance_of
+
+        gold = _gold_number(row, str(self._label), relevance_of(value))
         if gold < 0:
             raise CompressError(f"{row.place}: {self._label}: expected a relevance of at least 0, found {gold:g}")
         return gold, self._queries.setdefault(row.values[self._columns[0]], len(self._queries))

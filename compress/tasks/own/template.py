@@ -79,6 +79,8 @@ _PAIRS = (
     ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("query", "passage"),
 )  # fmt: skip
 
+_TEXT_SHARE = 1 / 3  # of the longest texts' mean length: a column with shorter ones is not taken for the texts
+
 
 def files_in(folder: Path) -> tuple[Path, Path]:
     """Return the training file and the one to report scores on, found by their names. Raises `CompressError` if they do not exist."""
@@ -151,17 +153,24 @@ def _may_be_classes(values: list[Any]) -> bool:
 
 
 def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
+    """Return the column with the first usual name; else the first column whose texts are long enough beside those with most words to be
+    more than titles or ids."""
     named = next((names[name] for name in _TEXTS if name in names and names[name] not in taken), None)
-    lengths = {
-        name: fmean(map(len, values))
+    sizes = {
+        name: (fmean(len(value.split()) for value in values), fmean(map(len, values)))
         for name, values in table.columns.items()
         if name not in taken and values and all(isinstance(value, str) for value in values)
     }
-    if named is None and not lengths:
+    if named is None and not sizes:
         raise CompressError(
             f"{table.place}: no column looks like texts; name one of {column_names(table.columns)} with --text"
         )
-    return named or max(lengths, key=lambda name: lengths[name])
+    longest = max(sizes.values(), default=(0.0, 0.0))  # words and, where words have no spaces between them, characters
+    return named or next(
+        name
+        for name, size in sizes.items()
+        if all(own >= _TEXT_SHARE * most for own, most in zip(size, longest, strict=True))
+    )
 
 
 def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from compress.files.tabular import is_number
+from compress.files.tabular import flag, is_number
 
 _MOST_CLASSES = 10  # more distinct whole numbers are scores
 _REPEATED = 4  # fewest examples of a class, on average; a few rows of scores may all be whole by chance
@@ -35,6 +35,12 @@ def parse_number(value: Any) -> float:
         return math.nan if unfit else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def relevance_of(value: Any) -> Any:
+    """Return the value of a passage's relevance, with 1 and 0 for true and false."""
+    relevant = flag(value)
+    return value if relevant is None else float(relevant)
 
 
 def comma_hint(value: Any) -> str:
