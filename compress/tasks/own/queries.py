@@ -14,8 +14,8 @@ RELEVANCES = ("relevance", "score")  # of labels
 
 
 def ranks(table: Table, texts: Sequence[str], label: str) -> bool:
-    """Whether text columns are called query and passage, labels are numbers or true and false, and some query has passages with different ones. Negative
-    numbers are reported later, with their line."""
+    """Whether text columns are called query and passage, labels are numbers, or true and false, and some query has passages with different
+    ones. Negative numbers are reported later, with their line."""
     if tuple(texts) != (QUERY, PASSAGE) or label not in table.columns:
         return False
     values = list(map(relevance_of, table.column(label)))
