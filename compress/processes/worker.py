@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from ..errors import CheckFailed, CompressError
 from .children import how_it_ended, kill_process
@@ -39,8 +39,10 @@ class Worker:
             text=True,
             process_group=0,
         )
+        # Both are pipes, as asked for.
+        self._requests, answers = (cast(IO[str], pipe) for pipe in (self._process.stdin, self._process.stdout))
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(answers,), daemon=True)
         self._reader.start()
 
     def __enter__(self) -> Worker:
@@ -49,10 +51,9 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         kill_process(self._process)
         self._reader.join(_READER_SECONDS)  # a process that left the group may hold the answers open for ever
-        for pipe in (self._process.stdin, self._log):
+        for pipe in (self._requests, self._log):
             try:
-                if pipe is not None:
-                    pipe.close()
+                pipe.close()
             except BrokenPipeError:
                 pass  # a request that the dead process did not read
 
@@ -62,11 +63,10 @@ class Worker:
 
     def ask(self, do: str, **arguments: object) -> Any:
         """Return the value of the answer. CompressError: the child refused. CheckFailed: it died, or did not answer in time."""
-        assert self._process.stdin is not None
         request = {"do": do, **arguments}
         try:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
+            self._requests.write(json.dumps(request) + "\n")
+            self._requests.flush()
             line = self._answers.get(timeout=self.timeout)
         except BrokenPipeError:
             line = ""
@@ -82,9 +82,8 @@ class Worker:
             raise CompressError(answer["error"])
         return answer["value"]
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as answers:
+    def _read(self, answers: IO[str]) -> None:
+        with answers:
             for line in answers:
                 self._answers.put(line)
         self._answers.put("")
