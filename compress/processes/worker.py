@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -52,10 +53,8 @@ class Worker:
         kill_process(self._process)
         self._reader.join(_READER_SECONDS)  # a process that left the group may hold the answers open for ever
         for pipe in (self._requests, self._log):
-            try:
+            with suppress(BrokenPipeError):  # a request that the dead process did not read
                 pipe.close()
-            except BrokenPipeError:
-                pass  # a request that the dead process did not read
 
     @property
     def pid(self) -> int:
