@@ -147,14 +147,14 @@ def label_columns(name: str, columns: Container[str]) -> tuple[str, ...]:
 
 
 def flag(value: Any) -> bool | None:
-    """Parse a value that says whether a text has a label; None: neither 0 nor 1, false nor true."""
-    return {"0": False, "1": True, "false": False, "true": True}.get(label_text(value).lower())
+    """Parse a value that says whether a text has a label; None: neither 0 nor 1, also written 0.0 and 1.0, false nor true."""
+    return {"0": False, "1": True, "false": False, "true": True}.get(label_text(value).lower().removesuffix(".0"))
 
 
 def is_vector(names: Sequence[str]) -> bool:
     """Whether a list says yes or no to each label in turn, one of the two more than once; labels that are called 0 and 1 are there
     once."""
-    flags = [flag(name.removesuffix(".0")) for name in names]
+    flags = list(map(flag, names))
     return None not in flags and len(set(names)) < len(names)
 
 

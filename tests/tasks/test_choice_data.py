@@ -54,6 +54,10 @@ FORMS: list[tuple[Row, tuple[str, ...], str, str]] = [
         ("article", "question", "options"), "answer", "What? y",
     ),
     (
+        {"id": "q", "question": "What?", "A": "x", "B": "y", "answer": "B"},
+        ("question", "A,B"), "answer", "y",
+    ),
+    (
         {"question": "What?", "choices": {"label": ["A", "B"], "text": ["x", "y"]}, "answerKey": "B"},
         ("question", "choices"), "answerKey", "y",
     ),
@@ -141,7 +145,8 @@ def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
     with pytest.raises(CompressError, match=r"no column 'C'.* with --pair"):
         own_task(OwnFiles(*paths, text="a", pair="A,C", label="gold", kind="choice"))
     with pytest.raises(CompressError, match="--pair: a choice has contexts and endings"):
-        own_task(OwnFiles(*paths, text="a", label="gold", kind="choice"))
+        own_task(OwnFiles(*paths, text="a", label="b", kind="choice"))
+    assert own_task(OwnFiles(*paths, text="a", label="gold", kind="choice"))[0].text == ("a", "A,B")
     with pytest.raises(CompressError, match="--label: expected another column than --pair, found 'B' for both"):
         own_task(OwnFiles(*paths, text="a", pair="A,B", label="B", kind="choice"))
     with pytest.raises(CompressError, match=r"`text`: column 'B' is one of the endings in 'A,B'"):
