@@ -8,6 +8,7 @@ from string import ascii_lowercase, ascii_uppercase
 from compress.files.tabular import is_number
 
 from ..reading.choices import endings_of
+from ..reading.json_lists import are_lists
 from ..reading.tables import Table
 from ..reading.text_columns import ending_columns, ending_values
 
@@ -15,6 +16,7 @@ from ..reading.text_columns import ending_columns, ending_values
 _CONTEXTS = ("sent1", "ctx", "article", "passage", "context", "premise", "goal", "question")
 _BEGINNINGS = ("sent2", "question")
 _ENDINGS = ("endings", "ending", "choices", "choice", "options", "option", "answers", "answer", "sol")
+_LISTS = ("endings", "choices", "options")
 _LABELS = ("label", "answer", "answerKey", "answer_key", "gold")
 _SAMPLE = 100  # rows
 
@@ -25,9 +27,11 @@ def usual_choice(table: Table, label_column: str, *, kind_chosen: bool = False) 
     `kind_chosen`: the user chose the kind, so a usual name for endings suffices."""
     known = table.columns
     endings = next((name for name in _ENDINGS if holds_endings(table, name)), None)
+    endings = endings or _labelled_endings(table, label_column)
+    # Lists that are written as texts are refused with their line later.
+    endings = endings or next((name for name in _LISTS if are_lists(known.get(name, ()))), None)
     if endings is None and kind_chosen:
         endings = next((name for name in _ENDINGS if known.keys() >= {*ending_columns(name, known)}), None)
-    endings = endings or _labelled_endings(table, label_column)
     context = next((name for name in _CONTEXTS if name in known), "text" if kind_chosen else None)
     if endings is None or context is None:
         return None
