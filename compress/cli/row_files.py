@@ -22,6 +22,7 @@ from ..files.tabular import (
     is_header,
     json_line,
     not_utf8,
+    repeated_name,
 )
 
 if TYPE_CHECKING:
@@ -125,9 +126,9 @@ class Rows:
         header = next(filter(None, reader), None) if self._columns is None else list(self._columns)
         if not header:
             raise CompressError(f"{self.path}: empty file")
-        if twice := next((name for name in header if header.count(name) > 1), None):
+        if problem := repeated_name(header):
             where = f"{self.path}: line {reader.line_num}" if self._columns is None else "--columns"
-            raise CompressError(f"{where}: two columns are named {twice!r}; rename one")
+            raise CompressError(f"{where}: {problem}")
         self.line = reader.line_num
         for fields in reader:
             if not fields:

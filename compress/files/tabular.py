@@ -61,6 +61,19 @@ def column_names(columns: Collection[str]) -> str:
     return (shown or "none") + (f" and {more:,} more" if more > 0 else "")
 
 
+def repeated_name(names: Sequence[str]) -> str | None:
+    """Return what is wrong with a header in which two columns have one name, or none, as spreadsheets write empty columns; None: no two
+    do."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is None:
+        return None
+    return (
+        f"two columns are named {twice!r}; rename one"
+        if twice
+        else "two columns have no name; delete them, or name each"
+    )
+
+
 def not_utf8(
     place: str, error: UnicodeDecodeError, before: int = 0, remedy: str = "save the file as UTF-8"
 ) -> CompressError:

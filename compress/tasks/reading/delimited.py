@@ -11,7 +11,7 @@ from pathlib import Path
 from compress.errors import CompressError, brief
 from compress.files.merged_rows import merged_row
 from compress.files.quoted_rows import QuotedRows
-from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_at, is_header
+from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_at, is_header, repeated_name
 
 from .conll import read_conll
 from .squad import read_squad
@@ -107,10 +107,9 @@ def _columns(
         )
     if header and len(first) != len(expected):
         raise CompressError(f"{path}:{line}: `columns` names {len(expected)} columns, the file has {len(first)}")
-    if len(set(expected)) != len(expected):
-        twice = next(name for name in expected if expected.count(name) > 1)
+    if problem := repeated_name(expected):
         remedy = "" if names is not None else ", or name them all with `columns` under `files` of a task file"
-        raise CompressError(f"{path}:{line}: two columns are named {twice!r}; rename one{remedy}")
+        raise CompressError(f"{path}:{line}: {problem}{remedy}")
     numbers, good, ragged = [], [], []
     for number, row in rows:
         if not header and not good and is_header(row, expected):
