@@ -72,8 +72,6 @@ def test_two_columns_of_one_name(here: Path) -> None:
     remedy = "rename one, or name them all with `columns` under `files` of a task file"
     refused(task(), here, rf"train.csv:1: two columns are named 'text'; {remedy}$")
     refused(task(columns=("id", "id")), here, r"train.csv:1: two columns are named 'id'; rename one$")
-    (here / "train.csv").write_text("text,label,,\na,pos,,\n")
-    refused(task(), here, r"train.csv:1: two columns have no name; delete them, or name each, or name them all with")
 
 
 def test_columns_that_do_not_fit(here: Path) -> None:
