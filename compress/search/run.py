@@ -137,8 +137,8 @@ def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]
     recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
     parts = {word: parts_of(recipe) for word, recipe in recipes.items()}
     check_names(axes)
-    given = [text.partition("=")[0].strip() for text in request.overrides]
-    fixed = {setting_path(name, recipe): name for name in given for recipe in recipes.values()}
+    names = [text.partition("=")[0].strip() for text in request.overrides]
+    fixed = {setting_path(name, recipe): name for name in names for recipe in recipes.values()}
     for axis in axes:
         for path in (setting_path(axis.name, recipe) for recipe in recipes.values()):
             if path in fixed:

@@ -47,12 +47,12 @@ def _check_no_tags(table: Table, own: OwnFiles, labels: list[Any]) -> None:
 def _check_no_answers(table: Table, own: OwnFiles, labels: list[Any]) -> None:
     answers = [value if isinstance(value, list) else [value] for value in labels]
     contexts = table.column(CONTEXT)
-    found = all(
+    are_excerpts = all(
         isinstance(context, str)
         and all(isinstance(answer, str) and answer.strip() and answer in context for answer in row)
         for context, row in zip(contexts, answers, strict=True)
     )
-    if (found and any(answers)) or own.label.lower() in _POSITIONS:
+    if (are_excerpts and any(answers)) or own.label.lower() in _POSITIONS:
         raise CompressError(
             f"{table.place}: column {own.label!r} has answers without positions or texts, such as {brief(labels[0])}; to find answers "
             f"in contexts, write them as {FORMS}, in a .jsonl; --kind classification or --kind multilabel, if they are classes"
