@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from .processes.garbage import collect_rarely
+
 
 def main() -> None:
     """Run the command line. A missing library is reported in one line: where only bundles are used, little is installed."""
+    collect_rarely()
     try:
         from .cli import main as command
 

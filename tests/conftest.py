@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jaxtyping import install_import_hook
 
+from compress.processes.garbage import collect_rarely
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="")
 os.fsync = lambda fd: None  # tests need no durability, and each of thousands of calls takes milliseconds
 install_import_hook("compress.losses", "beartype.beartype")
+collect_rarely()
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 LABELS = ("no", "maybe", "yes")

@@ -78,7 +78,7 @@ def _sizes(run: Path, name: str, folder: Path) -> Dimensions:
         raise CompressError(
             f"{run}: {name}: expected a model with attention; {family.title.lower()} models have no layers"
         )
-    if not family.captures_attention:
+    if not family.attention.readable:
         raise CompressError(
             f"{run}: {name}: expected a model whose attention can be read; that of {family.title} models cannot"
         )

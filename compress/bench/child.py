@@ -40,9 +40,12 @@ class Server:
         self.prepared: dict[tuple[int, ...], Callable[[], object]] = {}
         self.ran: set[tuple[int, ...]] = set()
 
-    def load(self, runtime: str, path: str, threads: int) -> dict[str, Any]:
+    def imports(self, runtime: str) -> None:
         for module in IMPORTS[runtime]:
             importlib.import_module(module)
+
+    def load(self, runtime: str, path: str, threads: int) -> dict[str, Any]:
+        self.imports(runtime)
         start = time.perf_counter()
         self.runner = RUNNERS[runtime](Path(path), threads)
         return {"milliseconds": (time.perf_counter() - start) * 1000, "engine": self.runner.engine}

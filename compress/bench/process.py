@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +41,15 @@ class Child:
     def pid(self) -> int:
         return self.worker.pid
 
+    def start_imports(self) -> None:
+        """Let the process import what its runtime needs, without waiting for it; call `finish_imports` before anything else."""
+        self.worker.send("imports", runtime=self.candidate.runtime)
+
+    def finish_imports(self) -> None:
+        """Wait for the end of `start_imports`."""
+        with self._named_errors():
+            self.worker.receive("imports")
+
     def load(self) -> tuple[float, str]:
         """Load the model; return the milliseconds until it can run, without imports, and the name of the engine."""
         answer = self._ask("load", runtime=self.candidate.runtime, path=self._path, threads=self.threads)
@@ -75,7 +85,13 @@ class Child:
         return str(Path(self.candidate.path).resolve())
 
     def _ask(self, do: str, **arguments: object) -> Any:
-        try:
+        with self._named_errors():
             return self.worker.ask(do, **arguments)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Say in errors which candidate they are about."""
+        try:
+            yield
         except CompressError as error:
             raise type(error)(f"bench: {self.name}: {error}") from None

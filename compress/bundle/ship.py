@@ -144,7 +144,7 @@ def _of_transformers_js(source: Source) -> dict[str, Any]:
 
 def _is_known_family(source: Source) -> bool:
     """Whether transformers has the model's family."""
-    return FAMILIES[read_config(source.checkpoint)["model_type"]].own_model is None
+    return FAMILIES[read_config(source.checkpoint)["model_type"]].register_classes is None
 
 
 def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:

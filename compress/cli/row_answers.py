@@ -98,7 +98,10 @@ class Answered(ABC):
         from ..tasks import TASK_KINDS
 
         fields, kind = KINDS[self._kind], TASK_KINDS[self._kind]
-        words = [_with_interval(name, kind.headline((name,), -1, self.model.labels), outputs, gold) for name in metrics]
+        words = [
+            _with_interval(name, kind.scoring.headline((name,), -1, self.model.labels), outputs, gold)
+            for name in metrics
+        ]
         what = fields.unit if fields.grouped is None else fields.grouped[fields.unit != "choice"]
         return f"{len(gold):,} {what}{'' if len(gold) == 1 else 's'}: {', '.join(words)}; 95% intervals"
 
@@ -221,7 +224,7 @@ class AnsweredTexts(Answered):
         outputs = np.array(self._outputs, dtype=np.float64)[scored]
         if not len(gold):
             raise CompressError("nothing can be scored: no pair has a score")
-        if TASK_KINDS[self._kind].correlates and (gold == gold[0]).all():
+        if TASK_KINDS[self._kind].scoring.by_correlation and (gold == gold[0]).all():
             raise CompressError(f"nothing can be scored: all scores are {gold[0]:g}")
         metrics = _METRICS.get(self._kind, self._fields.metrics[: self._fields.usual])
         rows, notes = self._scored_rows(gold)

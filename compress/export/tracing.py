@@ -120,7 +120,7 @@ def load(checkpoint: Path, kind: KindName) -> Traced:
 def describe(model: Any, kind: KindName = "classification") -> Traced:
     config = model.config
     types, parameters = getattr(config, "type_vocab_size", 0), inspect.signature(model.forward).parameters
-    segments = "token_type_ids" in parameters and FAMILIES[config.model_type].reads_segments(types)
+    segments = "token_type_ids" in parameters and FAMILIES[config.model_type].embeddings.reads_segments(types)
     return Traced(
         model=model,
         kind=kind,
@@ -239,7 +239,7 @@ def wrap(traced: Traced) -> nn.Module:
         return _OwnForm(FORMS[traced.model.config.model_type](traced.model), traced.outputs).eval()
     inputs = examples(traced)
     own, ready = (each(traced.model, traced.outputs).eval() for each in (_OwnMask, _AdditiveMask))
-    if FAMILIES[traced.model.config.model_type].local_layers:
+    if FAMILIES[traced.model.config.model_type].attention.local_layers:
         return own
     try:
         with quiet(), torch.no_grad():

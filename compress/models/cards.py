@@ -19,7 +19,7 @@ from .student_forms import Albert, Layers, Static
 if TYPE_CHECKING:
     RandomFamily = AnyFamily = str
 else:
-    RandomFamily = Literal[tuple(name for name, family in FAMILIES.items() if family.random_config)]
+    RandomFamily = Literal[tuple(name for name, family in FAMILIES.items() if family.random.config)]
     AnyFamily = Literal[tuple(FAMILIES)]
 
 
@@ -93,7 +93,7 @@ class RandomInit(Spec):
         family = FAMILIES[self.architecture]
         if self.embedding is not None and "embedding_size" not in family.fields:
             raise ValueError(f"embedding: the tables of a `{family.name}` are as wide as `hidden`; leave it out")
-        if self.grow_from is not None and family.growth is None:
+        if self.grow_from is not None and family.random.growth is None:
             raise ValueError(f"grow_from: a `{family.name}` cannot grow from a smaller one; leave it out")
         if self.hidden % self.heads:
             raise ValueError(f"heads: expected a divisor of hidden, {self.hidden}; found {self.heads}")
@@ -253,12 +253,12 @@ class StudentCard(Spec):
 
     def start_problem(self, family: Family) -> str | None:
         """Return why a student of `family` cannot start as the card says, or None if it can."""
-        if family.student is None:
+        if family.as_student is None:
             return f"architecture: a student `{family.name}` can only be pre-trained (`init: pretrained`)"
         if self.init == "prune" and family.shares_layers:
             title = with_article(family.title)
             return f"init: prune: layers of {title} share weights, so none can be dropped on its own; take `init: copy`"
-        own = [init for init in family.student.inits if init != "copy" or self.albert is None]
+        own = [init for init in family.as_student.inits if init != "copy" or self.albert is None]
         if self.init in own:
             return None
         inits = ", ".join(f"`{init}`" for init in own)

@@ -39,7 +39,7 @@ def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
 def _check_padding(path: Path, fields: dict[str, Any]) -> None:
     """Check that the padding id is a row of the word table and, if positions are counted from it, of the position table."""
     tables = ["vocab_size"]
-    if FAMILIES[fields["model_type"]].positions_after_padding:
+    if FAMILIES[fields["model_type"]].embeddings.positions_after_padding:
         if fields.get("pad_token_id") is None:
             fields["pad_token_id"] = 1  # as transformers does
         tables.append("max_position_embeddings")

@@ -27,7 +27,7 @@ class Dimensions:
 
     `classes`: 1 for regression, 0 without a head or pooler. `blocks`: layers with weights of their own. `per_token`: the head is applied to
     every token, directly on the last states except in ModernBERT. `first_position`: rows of the position table before a text's first token.
-    `inner_layers`: of each layer, for an ALBERT whose groups hold several. `own`: `Family.own_sizes`. `pruned`: the heads and intermediate
+    `inner_layers`: of each layer, for an ALBERT whose groups hold several. `own`: `Counts.own_sizes`. `pruned`: the heads and intermediate
     neurons left in each layer.
     """
 
@@ -56,7 +56,7 @@ class Dimensions:
     @property
     def projected(self) -> bool:
         """Whether embeddings are projected to the hidden size."""
-        return FAMILIES[self.architecture].projects(embedding=self.embedding, hidden=self.hidden)
+        return FAMILIES[self.architecture].embeddings.projects(embedding=self.embedding, hidden=self.hidden)
 
     @property
     def word_parameters(self) -> int:
@@ -66,7 +66,7 @@ class Dimensions:
     @property
     def relative_parameters(self) -> int:
         """Parameters of the relative position bias table, which all layers share."""
-        return RELATIVE_BUCKETS * self.heads if FAMILIES[self.architecture].relative_bias else 0
+        return RELATIVE_BUCKETS * self.heads if FAMILIES[self.architecture].attention.relative_bias else 0
 
     @property
     def task_types(self) -> int:
@@ -152,7 +152,8 @@ def read_config(folder: Path) -> dict[str, Any]:
 def has_segments(config: dict[str, Any]) -> bool:
     """Whether the model distinguishes the two texts of a pair by token types."""
     family = FAMILIES[config["model_type"]]
-    return family.reads_segments(int(config.get("type_vocab_size", 2)) if "type_vocab_size" in family.fields else 0)
+    types = int(config.get("type_vocab_size", 2)) if "type_vocab_size" in family.fields else 0
+    return family.embeddings.reads_segments(types)
 
 
 def usable_positions(config: dict[str, Any]) -> int:
@@ -178,7 +179,7 @@ def word_and_position_widths(hidden: int, heads: int) -> tuple[int, int]:
 
 def first_position(family: str, padding: int | None) -> int:
     """Return the number of a text's first position."""
-    return int(padding or 0) + 1 if FAMILIES[family].positions_after_padding else 0
+    return int(padding or 0) + 1 if FAMILIES[family].embeddings.positions_after_padding else 0
 
 
 def _by_berts_names(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def dimensions(
             first_position=first_position(family.name, config.get("pad_token_id", 1)),
             inner_layers=optional("inner_group_num", default=1, without=1),
             per_token=HEADS[kind].per_token,
-            own={name: int(config.get(name, value)) for name, value in family.own_sizes.items()},
+            own={name: int(config.get(name, value)) for name, value in family.counts.own_sizes.items()},
             pruned=PrunedShape.of(config),
         )
     except (AttributeError, KeyError) as error:

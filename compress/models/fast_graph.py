@@ -21,7 +21,7 @@ def fast_graph_problem(
     """
     name = family or config["model_type"]
     source, target = FAMILIES.get(config["model_type"]), FAMILIES.get(name)
-    if source is None or target is None or not target.fast:
+    if source is None or target is None or not target.fast_graph:
         return f"this {name} is of none of them"
     if target.layerless:
         return None
@@ -42,5 +42,5 @@ def check_fast_graph(
 
 def fast_graph_is_for() -> str:
     """Return the supported families, in words."""
-    known = ", ".join(name for name, family in FAMILIES.items() if family.fast)
+    known = ", ".join(name for name, family in FAMILIES.items() if family.fast_graph)
     return f"the fast graph is for {known} with a common activation"

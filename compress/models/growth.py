@@ -61,7 +61,7 @@ def grow(state: Mapping[str, Tensor], small: Dimensions, large: Dimensions, *, s
         "a": (heads[:, None] * size + torch.arange(size)).flatten(),
         "f": torch.arange(large.intermediate) % small.intermediate,
     }
-    axes = FAMILIES[large.architecture].growth
+    axes = FAMILIES[large.architecture].random.growth
     if axes is None:
         raise RuntimeError(f"a {large.architecture} does not grow")
     grown: dict[str, Tensor] = {}

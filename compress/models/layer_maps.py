@@ -92,7 +92,7 @@ def _loss_problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> s
     if lacking := _missing_feature(spec, student, teacher):
         return f"{lacking}; leave the loss out, or choose recipe logits"
     reads_pooled = any(feature == POOLED for feature, _ in loss.compares(spec, ()))
-    if reads_pooled and FAMILIES[student.architecture].pooler is None:
+    if reads_pooled and FAMILIES[student.architecture].heads.pooler is None:
         return (
             f"{spec.name}: a {student.architecture} has no pooler; choose a student card of another architecture, "
             "or leave the loss out"
@@ -110,14 +110,14 @@ def _missing_feature(spec: LossSpec, student: Dimensions, teacher: Dimensions) -
     teacher_reads = [feature for _, feature in pairs if feature]
     for sizes, read in ((student, student_reads), (teacher, teacher_reads)):
         family, attends = FAMILIES[sizes.architecture], _attends(read)
-        if not family.captures_attention and attends:
+        if not family.attention.readable and attends:
             return f"{spec.name}: the attention of a {family.name} cannot be read"
         if sizes.pruned is not None and attends:
             return (
                 f"{spec.name}: compares heads, and the layers of a pruned model have kept different ones "
                 f"({sizes.pruned})"
             )
-        if family.masked_lm is None and loss.reads == "tokens" and read:
+        if family.heads.masked_lm is None and loss.reads == "tokens" and read:
             return f"{spec.name}: the masked-LM head of a {family.name} is not known"
     return None
 

@@ -28,7 +28,7 @@ _LIFT = 6.0  # GELU(x) equals x to three digits for x ≥ 3, and normalised stat
 def has_masked_lm_head(folder: Path) -> bool:
     """Whether the checkpoint has a trained masked-LM head; an ELECTRA discriminator has none. Raises `CompressError` for a checkpoint that
     cannot be read."""
-    head = FAMILIES[read_config(folder)["model_type"]].masked_lm
+    head = FAMILIES[read_config(folder)["model_type"]].heads.masked_lm
     return head is not None and f"{head.dense}.weight" in tensor_names(folder)
 
 
@@ -97,7 +97,7 @@ def _head(model: Any) -> tuple[nn.Linear, Callable[[Tensor], Tensor], nn.LayerNo
     """Return the parts of a head: dense, activation, LayerNorm, decoder."""
     from torch.nn.functional import gelu
 
-    head = FAMILIES[model.config.model_type].masked_lm
+    head = FAMILIES[model.config.model_type].heads.masked_lm
     if head is None:
         raise CompressError(f"the masked-LM head of a {model.config.model_type} is not known")
     activation = gelu if head.activation is None else attrgetter(head.activation)(model)

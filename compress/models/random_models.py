@@ -34,7 +34,7 @@ def random_config(
     (default: those of the embedded tasks' vocabulary). `small`: the config of the model to grow from, which gives the token and segment
     tables, the activation and LayerNorm's epsilon. Raises `CompressError` for a tokenizer that the family cannot have."""
     family = FAMILIES[init.architecture]
-    special = special or (_BYTES if family.byte_level else _WORDPIECE)
+    special = special or (_BYTES if family.random.byte_level else _WORDPIECE)
     config: dict[str, Any] = {
         "model_type": family.name,
         "vocab_size": vocabulary or init.vocabulary,
@@ -50,9 +50,9 @@ def random_config(
     }
     if init.embedding is not None:
         config["embedding_size"] = init.embedding
-    if family.random_config is None:
+    if family.random.config is None:
         raise RuntimeError(f"no card describes a {family.name} with random weights")
-    return family.random_config(_with_tables_of(small, config) if small else config, special)
+    return family.random.config(_with_tables_of(small, config) if small else config, special)
 
 
 def _with_tables_of(small: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
@@ -75,5 +75,5 @@ def random_encoder(config: dict[str, Any]) -> nn.Module:
     """Like `random_classifier`, without a head; attention as in `load_encoder`."""
     from transformers import AutoModel
 
-    attention = FAMILIES[config["model_type"]].attention
+    attention = FAMILIES[config["model_type"]].attention.implementation
     return AutoModel.from_config(transformers_config(config), attn_implementation=attention)

@@ -17,7 +17,7 @@ def named_tokens(config: dict[str, Any]) -> set[int]:
     does not change."""
     family = FAMILIES[config["model_type"]]
     ids = {config[name] for name in _token_fields(family.fields) if config.get(name) is not None}
-    counted = range(config["pad_token_id"] + 1) if family.positions_after_padding else ()
+    counted = range(config["pad_token_id"] + 1) if family.embeddings.positions_after_padding else ()
     return ids.union(config.get(_SEVERAL, ()), counted)
 
 

@@ -99,7 +99,7 @@ def _check_checkpoint(source: TeacherSource) -> None:
 def _check_padding_token(source: TeacherSource, tokenizer: Tokenizer) -> None:
     """Refuse a padding token that is part of every text: where positions count from it, torch would skip it, and graphs would not."""
     config, padding = source.config, source.config.get("pad_token_id")
-    if FAMILIES[config["model_type"]].positions_after_padding and padding in tokenizer.encode("", "").ids:
+    if FAMILIES[config["model_type"]].embeddings.positions_after_padding and padding in tokenizer.encode("", "").ids:
         raise CompressError(
             f"{source.folder or source.grown_from}: config.json: pad_token_id: positions are counted by it, and {padding} is "
             f"{tokenizer.id_to_token(padding)}, which the tokenizer puts around every text; expected the number of the padding token"

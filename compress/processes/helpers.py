@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import CompressError, Interrupted
 from . import signals
+from .garbage import collect_rarely
 
 _GRACE = 20.0  # seconds for an interrupted training to save its state
 
@@ -65,6 +66,7 @@ class Helpers:
 
 
 def _run(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    collect_rarely()
     signals.install()
     # Ctrl-C in a terminal reaches all processes, and the first one forwards it: a second signal would interrupt saving.
     signal.signal(signal.SIGINT, lambda number, frame: None)

@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 
 from ..errors import CheckFailed, CompressError
 from .children import how_it_ended, kill_process
+from .garbage import collect_rarely
 
 _READER_SECONDS = 5.0  # for the rest of a dead child's answers
 
@@ -62,13 +63,19 @@ class Worker:
 
     def ask(self, do: str, **arguments: object) -> Any:
         """Return the value of the answer. CompressError: the child refused. CheckFailed: it died, or did not answer in time."""
-        request = {"do": do, **arguments}
-        try:
-            self._requests.write(json.dumps(request) + "\n")
+        self.send(do, **arguments)
+        return self.receive(do)
+
+    def send(self, do: str, **arguments: object) -> None:
+        """Send a request without waiting, so that several children work at once; `receive` returns its answer."""
+        with suppress(BrokenPipeError):  # the child is dead, as `receive` will report
+            self._requests.write(json.dumps({"do": do, **arguments}) + "\n")
             self._requests.flush()
+
+    def receive(self, do: str) -> Any:
+        """Return the value of the answer to the oldest request not answered yet, `do`; see `ask`."""
+        try:
             line = self._answers.get(timeout=self.timeout)
-        except BrokenPipeError:
-            line = ""
         except queue.Empty:
             kill_process(self._process)  # a late answer would be taken for the next one's
             raise CheckFailed(
@@ -110,6 +117,7 @@ def environment(threads: int) -> dict[str, str]:
 def serve(server: object) -> None:
     """Serve requests in the child: {"do": …, arguments} calls the method of that name. Ends when the parent closes the pipe
     or dies."""
+    collect_rarely()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the answers

@@ -39,11 +39,11 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
     for number, (some_heads, some_neurons) in enumerate(zip(heads, neurons, strict=True)):
         rows, neuron_rows = _unit_rows(some_heads, size).to(device), _unit_rows(some_neurons, 1).to(device)
         for part, kept in (*((part, rows) for part in ATTENTION), ("up", neuron_rows)):
-            name = f"{layer_name(model, number)}.{family.layer[part]}"
+            name = f"{layer_name(model, number)}.{family.layers.parts[part]}"
             for each in ("weight", "bias"):
                 _select(state, f"{name}.{each}", kept)
         for part, kept in (("output", rows), ("down", neuron_rows)):
-            name = f"{layer_name(model, number)}.{family.layer[part]}.weight"
+            name = f"{layer_name(model, number)}.{family.layers.parts[part]}.weight"
             state[name] = state[name][:, kept]
     pruned.load_state_dict(state)
     return pruned.to(device).train(model.training)

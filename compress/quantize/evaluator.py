@@ -44,7 +44,7 @@ class Evaluator:
         interval of the flip rate, and the rate that is compared with a goal (`flip_rate`); and the mean absolute difference
         of logits."""
         lost: dict[str, Any] = {"drop": round(self.score(fp32) - self.score(outputs), 4)}
-        if self.kind.decides:
+        if self.kind.decisions:
             flips, texts = int(differ(self.kind.answers(fp32), self.kind.answers(outputs)).sum()), len(fp32)
             lost |= {
                 "flips": round(100 * flips / texts, 4),

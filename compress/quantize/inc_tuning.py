@@ -185,7 +185,7 @@ def _candidates(model: ModelProto, int8: Sequence[str]) -> list[tuple[str, ...]]
 
 def _feed_forward(shapes: Mapping[str, tuple[int, int]]) -> tuple[list[str], list[str]]:
     """Return the first and the second modules of the feed-forward layers. The shapes [in, out] decide only if a layer's
-    parts have no names in `Family.layer`: in a pruned model attention narrows too, and feed-forward layers may be narrower
+    parts have no names in `EncoderLayers.parts`: in a pruned model attention narrows too, and feed-forward layers may be narrower
     than the hidden states."""
     parts = {module: _layer_part(module) for module in shapes}
     if any(parts.values()):
@@ -197,7 +197,7 @@ def _feed_forward(shapes: Mapping[str, tuple[int, int]]) -> tuple[list[str], lis
 
 
 def _layer_part(module: str) -> str | None:
-    """Return which part of a layer `module` is, by the names of `Family.layer`."""
+    """Return which part of a layer `module` is, by the names of `EncoderLayers.parts`."""
     place = _without_numbers(module)
     return next((part for path, part in _layer_parts().items() if place.endswith(path)), None)
 
@@ -206,9 +206,9 @@ def _layer_part(module: str) -> str | None:
 def _layer_parts() -> dict[str, str]:
     """Map the path of a layer's module to its part, for all families."""
     return {
-        _without_numbers(f"{family.layer_path}.{name}"): part
+        _without_numbers(f"{family.layers.path}.{name}"): part
         for family in FAMILIES.values()
-        for part, name in family.layer.items()
+        for part, name in family.layers.parts.items()
     }
 
 

@@ -18,7 +18,7 @@ from .weights import is_long
 
 _FEW = 16  # rows of a table worth int8
 _POSITIONS = "position_embeddings"  # in the name of their table, in every family that has one
-_ADDED_TO_SCORES = tuple(f"{family.relative_bias}.weight" for family in FAMILIES.values() if family.relative_bias)
+_ADDED_TO_SCORES = tuple(f"{table}.weight" for family in FAMILIES.values() if (table := family.attention.relative_bias))
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def _counts(pair: _Pair, outputs: _Outputs | None) -> dict[str, int]:
     if outputs is None:
         return {}
     task = pair.recorded.task
-    differ = TASK_KINDS[task.kind].headline(task.metrics, -1, task.labels).differ(*outputs[:2])
+    differ = TASK_KINDS[task.kind].scoring.headline(task.metrics, -1, task.labels).differ(*outputs[:2])
     return {"changed": int(differ.sum()), "examples": len(differ)}
 
 

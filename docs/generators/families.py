@@ -54,7 +54,7 @@ def _student(card: str, recipes: list[str], family: str) -> str:
 
 def _is_for(recipe: Recipe, student: Dimensions, teacher: Dimensions) -> bool:
     """Whether its losses read what these models give, and its training for int8 knows their graph."""
-    fast = FAMILIES[student.architecture].fast
+    fast = FAMILIES[student.architecture].fast_graph
     try:
         for stage in recipe.stages:
             check_losses(getattr(stage.spec, "losses", ()), student=student, teacher=teacher, where=recipe.name)
@@ -73,10 +73,10 @@ def _base(family: str) -> Dimensions:
         heads=12,
         intermediate=3072,
         vocabulary=30_000,
-        positions=514 if known.positions_after_padding else 512,
+        positions=514 if known.embeddings.positions_after_padding else 512,
         token_types=2 if "type_vocab_size" in known.fields else 0,
         classes=2,
         embedding=128 if known.shares_layers else 768,
         blocks=1 if known.shares_layers else LAYERS,
-        first_position=2 if known.positions_after_padding else 0,
+        first_position=2 if known.embeddings.positions_after_padding else 0,
     )

@@ -38,6 +38,12 @@ class Planted:
     def __exit__(self, *_: object) -> None:
         Planted.ended.append(self.name)
 
+    def start_imports(self) -> None:
+        pass
+
+    def finish_imports(self) -> None:
+        pass
+
     def load(self) -> tuple[float, str]:
         return (30.0, 10.0, 20.0, 20.0, 20.0)[self.start], "planted"
 

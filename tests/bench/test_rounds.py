@@ -20,6 +20,7 @@ class FakeChild:
     """A child that answers at once; `clock` advances by the model's time."""
 
     calls: list[tuple[str, int, int]]
+    preparations: list[str]  # what was asked of the children before the first run, in order
     clock: float
     noise: Callable[[str], float]  # the factor by which a run of the model with that name is slower
 
@@ -31,7 +32,14 @@ class FakeChild:
 
     def __exit__(self, *_: object) -> None: ...
 
+    def start_imports(self) -> None:
+        FakeChild.preparations.append("start")
+
+    def finish_imports(self) -> None:
+        FakeChild.preparations.append("finish")
+
     def load(self) -> tuple[float, str]:
+        FakeChild.preparations.append("load")
         return 1.0, "fake"
 
     def prepare(self, rows: list[int]) -> None: ...
@@ -53,12 +61,18 @@ class FakeChild:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeChild]:
     FakeChild.calls, FakeChild.clock, FakeChild.noise = [], 0.0, lambda name: 1.0
+    FakeChild.preparations = []
     monkeypatch.setattr("compress.bench.latency.Child", FakeChild)
     monkeypatch.setattr(rounds.time, "monotonic", lambda: FakeChild.clock)
     return FakeChild
 
 
 TWO = [Candidate("slow", Path("a"), "onnx"), Candidate("fast", Path("b"), "onnx")]
+
+
+def test_children_import_at_once_and_load_one_by_one_afterwards(fake) -> None:
+    measure(TWO, BenchSpec(shapes=((1, 8),), runs=3))
+    assert fake.preparations == ["start"] * 3 + ["finish"] * 3 + ["load"] * 3
 
 
 def test_every_round_holds_each_candidate_once_in_changing_order(fake) -> None:

@@ -21,7 +21,7 @@ from compress.quantize import quantize_onnx
 from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
-FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
+FAST = [name for name, family in FAMILIES.items() if family.fast_graph and not family.layerless]
 TASK: dict[str, Any] = {"task_name": "toy", "labels": (), "kind": "choice"}
 SHAPES = [(1, 1), (2, 7), (4, POSITIONS)]
 # A short run traces one plain graph of each form.

@@ -37,7 +37,7 @@ from compress.sessions.opening import open_session
 from compress.sessions.outputs import real_rows
 from compress.spec.quantization import Quantize
 
-FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
+FAST = [name for name, family in FAMILIES.items() if family.fast_graph and not family.layerless]
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "tagging"}
 SHAPES = [(1, 1), (1, 2), (2, 7), (3, 19), (5, POSITIONS)]
 LENGTHS = (14, 9, 3, 1, 14, 7)

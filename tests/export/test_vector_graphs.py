@@ -39,7 +39,7 @@ from compress.sessions.outputs import wanted_outputs
 from compress.spec.quantization import Quantize
 from compress.tasks.batches.text_vectors import EncodedTexts
 
-FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
+FAST = [name for name, family in FAMILIES.items() if family.fast_graph and not family.layerless]
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": (), "kind": "embedding", "pairs": False}
 SHAPES = [(1, 1), (1, 2), (2, 7), (3, 19), (5, POSITIONS)]
 LENGTHS = (14, 9, 3, 1, 14, 7)

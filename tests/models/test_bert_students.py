@@ -33,7 +33,7 @@ from compress.models.students import (
     student_dimensions,
 )
 
-STUDENTS = FAMILIES["bert"].students
+STUDENTS = FAMILIES["bert"].student_families
 LABELS = ("no", "maybe", "yes")
 IDS = torch.tensor([[2, 17, 55, 90, 3, 0, 0], [2, 30, 31, 3, 33, 34, 3]])
 MASK = (IDS != 0).long()

@@ -22,7 +22,7 @@ from compress.models.students.conversion import convert
 from compress.models.students.fitting import repeats
 
 # Modules of an AlbertLayer, and those of a BertLayer.
-MODULES = [(module, FAMILIES["bert"].layer[part]) for part, module in FAMILIES["albert"].layer.items()]
+MODULES = [(module, FAMILIES["bert"].layers.parts[part]) for part, module in FAMILIES["albert"].layers.parts.items()]
 # fp32: BERT and ALBERT round differently in one LayerNorm, at width 32 or 8, by about 1e-6 for states near 10, and every layer
 # passes that on. A neuron taken twice or a lost head costs more than 1e-2 here.
 EXACT = {"rtol": 0, "atol": 5e-5}

@@ -53,7 +53,7 @@ def structured_teacher(family: str) -> Any:
     shape |= {"intermediate_size": 48, "max_position_embeddings": 24, "num_labels": 3}
     shape |= {"use_task_id": True} if family == "ernie" else {}
     teacher: Any = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(family, **shape)).eval()
-    parts = FAMILIES[family].layer
+    parts = FAMILIES[family].layers.parts
     subspace = torch.linalg.qr(torch.randn(32, RANK))[0]
     onto = subspace @ subspace.T
     with torch.no_grad():

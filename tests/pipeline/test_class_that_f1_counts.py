@@ -22,7 +22,7 @@ name: tiny
 title: BERT, 2 layers × 32, random weights
 licence: Apache-2.0
 random: {layers: 2, hidden: 32, heads: 2, intermediate: 64, vocabulary: 300, max_positions: 32}
-finetune: {learning_rate: 3.0e-3, epochs: 30, batch_size: 8, evaluate_every: 10}
+finetune: {learning_rate: 3.0e-3, epochs: 10, batch_size: 8, evaluate_every: 5}
 """
 TASK = """\
 name: own

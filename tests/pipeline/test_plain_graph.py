@@ -15,15 +15,20 @@ from worlds import encoder_world
 
 from compress.errors import CompressError
 from compress.export.fast.graph import ACTIVATIONS
-from compress.models import families
 from compress.models.checkpoints.pretrained import load_pretrained
+from compress.models.families import FAMILIES
+from compress.models.families.parts import Attention, Heads
 from compress.models.fast_graph import FAST_ACTIVATIONS
 from compress.models.features.named import compute_features
 from compress.models.masked_lm import has_masked_lm_head, new_masked_lm_head
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.results.resolved import resolved_recipe
 
-LEFT_OUT = {"layer": {}, "pooler": None, "head": (), "masked_lm": None, "students": (), "student": None}
+LEFT_OUT = {"heads": Heads(), "student_families": (), "as_student": None}
+
+
+def change_bert(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
+    monkeypatch.setitem(FAMILIES, "bert", replace(FAMILIES["bert"], **fields))
 
 
 class World:
@@ -58,7 +63,8 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 @pytest.fixture
 def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make BERT a family with parts of its record missing."""
-    monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], fast=False, **LEFT_OUT))
+    layers = replace(FAMILIES["bert"].layers, parts={})
+    change_bert(monkeypatch, layers=layers, fast_graph=False, **LEFT_OUT)
 
 
 def graphs(plan: Plan) -> dict[str, str]:
@@ -122,7 +128,7 @@ def test_what_needs_its_parts_is_refused(world: World, recipe: str, overrides: t
 
 
 def test_training_for_int8_needs_the_fast_graph(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], fast=False))
+    change_bert(monkeypatch, fast_graph=False)
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
     message = world.refused("distilbert-int8-qat", student="own.yaml")
     assert "this bert is of none of them: leave it out with --set quantize_aware.enabled=false" in message
@@ -131,7 +137,7 @@ def test_training_for_int8_needs_the_fast_graph(world: World, monkeypatch: pytes
 
 
 def test_attention_that_cannot_be_read_is_no_loss(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], captures_attention=False))
+    change_bert(monkeypatch, attention=Attention(readable=False))
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
     message = world.refused("minilm", student="own.yaml")
     assert "relation_kl: the attention of a bert cannot be read; leave the loss out, or choose recipe logits" in message
@@ -146,7 +152,7 @@ def test_attention_that_cannot_be_read_is_no_loss(world: World, monkeypatch: pyt
 
 
 def test_documents_that_cannot_be_kept_apart_are_refused(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], packs_documents=False))
+    change_bert(monkeypatch, attention=Attention(separates_documents=False))
     for recipe, stage in (("bert-pretrain", "pretrain"), ("tinybert-small", "masked_lm")):
         student = None if recipe == "bert-pretrain" else "fewer.yaml"
         message = world.refused(recipe, f"{stage}.attention=document", student=student, corpus=True)

@@ -73,6 +73,7 @@ def wait_for(there: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_two_processes_come_to_what_one_does(world: Path) -> None:
     """The bytes are equal, and the command names each stage once."""
     words = [
@@ -133,6 +134,8 @@ def test_processes_do_share(world: Path) -> None:
     begun = [label for label in heard.begun if not label.startswith(("evaluate", "similarity"))]
     assert sorted(begun + [label for label, _ in heard.elsewhere]) == sorted(built)
     assert not any(stage.cached for result in results for stage in result.stages)
+    run_all(replace(request, jobs=1, root=world / "alone"), Heard())
+    assert stages(request.root) == stages(world / "alone")
 
 
 def test_a_stage_is_claimed_before_its_inputs_are_read(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

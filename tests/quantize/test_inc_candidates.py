@@ -34,9 +34,9 @@ def test_candidates_of_a_pruned_model_are_its_feed_forward_layers_by_name(tiny_c
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet"])
 def test_parts_are_known_by_the_names_that_their_family_gives_them(family: str) -> None:
     known = FAMILIES[family]
-    layer = f"{family}.{known.layer_path.format(11)}"
-    assert {part: _layer_part(f"{layer}.{name}") for part, name in known.layer.items()} == {
-        part: part for part in known.layer
+    layer = f"{family}.{known.layers.path.format(11)}"
+    assert {part: _layer_part(f"{layer}.{name}") for part, name in known.layers.parts.items()} == {
+        part: part for part in known.layers.parts
     }
     assert (
         _layer_part("classifier") is None and _layer_part("deberta.encoder.layer.0.attention.self.query_proj") is None

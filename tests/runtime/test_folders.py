@@ -127,4 +127,6 @@ def test_rows_of_the_table_of_positions_up_to_the_paddings_are_for_no_token(
 
 
 def test_families_that_count_positions_after_padding_are_those_of_the_registry() -> None:
-    assert set(POSITIONS_AFTER_PADDING) == {name for name, family in FAMILIES.items() if family.positions_after_padding}
+    assert set(POSITIONS_AFTER_PADDING) == {
+        name for name, family in FAMILIES.items() if family.embeddings.positions_after_padding
+    }

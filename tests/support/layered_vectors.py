@@ -20,7 +20,7 @@ from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 LENGTHS = (12, 5)
-FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
+FAST = [name for name, family in FAMILIES.items() if family.fast_graph and not family.layerless]
 
 
 def batch() -> dict[str, torch.Tensor]:

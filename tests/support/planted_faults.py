@@ -60,8 +60,8 @@ FAULTS = (
     Fault(
         "a student layer is copied from the one before",
         "models/students/copying.py",
-        "teacher_family.layer_path.format(block)",
-        "teacher_family.layer_path.format(max(block - 1, 0))",
+        "teacher_layers.path.format(block)",
+        "teacher_layers.path.format(max(block - 1, 0))",
         "tests/models",
     ),
     Fault(

@@ -14,7 +14,7 @@ from compress.export.tracing import Traced, describe
 from compress.models.families import FAMILIES
 from compress.sessions.opening import open_session
 
-FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
+FAST = [name for name, family in FAMILIES.items() if family.fast_graph and not family.layerless]
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": ("start", "end"), "kind": "span"}
 OUTPUTS = ["start_logits", "end_logits"]
 SHAPES = [(1, 1), (1, 2), (2, 7), (3, 19), (5, POSITIONS)]

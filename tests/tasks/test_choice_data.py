@@ -281,7 +281,7 @@ def test_the_tuning_split_has_whole_questions_and_counts_them(tmp_path: Path) ->
     data = load_training(spec_of(tuning_examples=3), tmp_path, None)
     train, tuning = ({text.lower() for text in split.texts[0]} for split in (data.train, data.tuning))
     assert tuning and not train & tuning
-    gold = TASK_KINDS["choice"].gold(data.tuning.labels, data.tuning.texts)
+    gold = TASK_KINDS["choice"].labels.gold(data.tuning.labels, data.tuning.texts)
     assert 1 <= len(gold) <= 3 and data.tuning.labels[:, 0].sum() == len(gold)
     write(tmp_path / "train.jsonl", rows_of(1))
     with pytest.raises(CompressError, match=r"1 question on 1 context is too few .*; expected at least two contexts"):

@@ -8,6 +8,7 @@ import torch
 
 from ...models.dimensions import first_position
 from ...models.families import FAMILIES, Family
+from ...models.families.parts import HeadLayers
 from ...models.fast_graph import fast_graph_problem
 from ...models.heads import head_of
 from ...models.pruned.shape import PrunedShape
@@ -45,9 +46,9 @@ def _prefix(model: Any) -> str:
     return "" if model.base_model is model else f"{model.base_model_prefix}."
 
 
-def _head(model: Any, family: Family) -> tuple[tuple[str, str | None], ...]:
+def _head(model: Any, family: Family) -> HeadLayers:
     head = head_of(model)
-    return () if head.bare else family.head_on(head.on_tokens, pooled=head.pooled)
+    return () if head.bare else family.heads.layers(head.on_tokens, pooled=head.pooled)
 
 
 def _positions(model: Any, embeddings: str) -> Array:
@@ -66,7 +67,7 @@ def _blocks(model: Any, family: Family) -> tuple[Block, ...]:
     """Return one block for each layer; layers that share their weights have the same one."""
     layers = model.config.num_hidden_layers
     distinct = model.config.num_hidden_groups if family.shares_layers else layers
-    stem = f"{_prefix(model)}{family.layer_path}"
+    stem = f"{_prefix(model)}{family.layers.path}"
     shape, every = PrunedShape.of(model.config.to_dict()), tuple(range(model.config.num_attention_heads))
     own = [
         _block(model, stem.format(number), family, shape.heads[number] if shape else every)
@@ -78,24 +79,25 @@ def _blocks(model: Any, family: Family) -> tuple[Block, ...]:
 def _block(model: Any, path: str, family: Family, heads: tuple[int, ...]) -> Block:
     parts: dict[str, Any] = {
         part: (_norm if part.endswith("norm") else read_linear)(model, f"{path}.{name}")
-        for part, name in family.layer.items()
+        for part, name in family.layers.parts.items()
     }
     return Block(heads=heads, **parts)
 
 
 def _projection(model: Any, family: Family) -> Linear | None:
-    hidden = model.config.hidden_size
-    embedding = getattr(model.config, "embedding_size", hidden)
-    if family.projection is None or not family.projects(embedding=embedding, hidden=hidden):
+    embeddings, hidden = family.embeddings, model.config.hidden_size
+    width = getattr(model.config, "embedding_size", hidden)
+    if embeddings.projection is None or not embeddings.projects(embedding=width, hidden=hidden):
         return None
-    return read_linear(model, f"{_prefix(model)}{family.projection}")
+    return read_linear(model, f"{_prefix(model)}{embeddings.projection}")
 
 
 def _relative(model: Any, family: Family, positions: int) -> RelativeBias | None:
     """Return the biases by distance. The model itself maps distances to table rows, so that its rule is not repeated here."""
-    if family.relative_bias is None:
+    path = family.attention.relative_bias
+    if path is None:
         return None
-    name = f"{_prefix(model)}{family.relative_bias}"
+    name = f"{_prefix(model)}{path}"
     table = model.get_submodule(name)
     rows = model.get_submodule(name.rpartition(".")[0]).relative_position_bucket(torch.arange(-positions, positions))
     return RelativeBias(name, _array(table(rows)).T[None])

@@ -52,7 +52,7 @@ def load_pretrained(
             config=full_config,
             state_dict=state,
             dtype=torch.float32,
-            attn_implementation=attention or FAMILIES[config["model_type"]].attention,
+            attn_implementation=attention or FAMILIES[config["model_type"]].attention.implementation,
             local_files_only=True,
             ignore_mismatched_sizes=True,
             output_loading_info=True,
@@ -77,7 +77,7 @@ def transformers_config(fields: Mapping[str, Any]) -> Any:
     registered with the Auto classes."""
     from transformers import AutoConfig
 
-    if (register := FAMILIES[fields["model_type"]].own_model) is not None:
+    if (register := FAMILIES[fields["model_type"]].register_classes) is not None:
         register()
     return AutoConfig.for_model(**{name: value for name, value in fields.items() if name != TOKENIZER_CLASS})
 

@@ -38,7 +38,8 @@ def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
     set_truncation_side(tokenizer, _settings(folder).get(_SIDE) or truncation_side(tokenizer))
     if not _leaves_segments_out(folder):
         return tokenizer
-    if FAMILIES[read_config(folder)["model_type"]].relative_segments:  # segment 0 everywhere is not the same as none
+    family = FAMILIES[read_config(folder)["model_type"]]
+    if family.embeddings.relative_segments:  # segment 0 everywhere is not the same as none
         raise CompressError(
             f"{folder / CONFIG}: {_INPUTS}: expected {_SEGMENTS} among them, which this family is always given here; add it, and "
             "fine-tune the checkpoint again with it"

@@ -35,14 +35,14 @@ def tokenizer_settings_of(
     """
     parts, special = json.loads(tokenizer.to_str()), _special_tokens(tokenizer)
     known = FAMILIES["bert" if family is None else family]
-    own = known.wordpiece_class
+    own = known.tokenizer.wordpiece_class
     fits = own is not None and _is_berts(tokenizer, parts, special)
     inputs = ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"]
     return {
         "tokenizer_class": own if fits else GENERAL,
         **_options(parts["normalizer"] or {}, fits),
         **({} if segments is None else {"model_input_names": inputs}),
-        **({"padding_side": "left"} if known.pads_left else {}),
+        **({"padding_side": "left"} if known.tokenizer.pads_left else {}),
         **({"truncation_side": "left"} if truncation_side(tokenizer) == "left" else {}),
         **special,
     }

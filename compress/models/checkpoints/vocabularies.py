@@ -33,7 +33,7 @@ MERGES = "merges.txt"
 SPECIAL, ADDED = "special_tokens_map.json", "added_tokens.json"
 SETTINGS = (CONFIG, SPECIAL, ADDED)
 
-_STEMS = tuple(dict.fromkeys(family.tokenizer for family in FAMILIES.values()))
+_STEMS = tuple(dict.fromkeys(family.tokenizer.stem for family in FAMILIES.values()))
 _CLASSES = (
     "TokenizersBackend",
     *(f"{stem}Tokenizer{fast}" for stem in (*_STEMS, "PreTrained") for fast in ("", "Fast")),

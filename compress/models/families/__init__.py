@@ -9,7 +9,8 @@ from .electra import ELECTRA
 from .ernie import ERNIE
 from .modernbert import MODERNBERT
 from .mpnet import MPNET
-from .record import RELATIVE_BUCKETS, Family
+from .parts import RELATIVE_BUCKETS
+from .record import Family
 from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
 from .static import STATIC
 from .xlnet import XLNET

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .bert import BERT, KEPT
 from .fields import MOST_LAYERS, MOST_WIDE, PROBABILITY, whole_number
-from .record import Family, MaskedLmHead, Setting, Student
+from .parts import Embeddings, EncoderLayers, Heads, MaskedLmHead, RandomWeights, Setting, Student, TokenizerClasses
+from .record import Family
 
 if TYPE_CHECKING:
     from ...tokenization.special import SpecialIds
@@ -48,30 +49,32 @@ ALBERT = Family(
         "classifier_dropout_prob": PROBABILITY,
     },
     own_names={"classifier_dropout": "classifier_dropout_prob"},
-    tokenizer="Albert",
-    wordpiece_class="BertTokenizer",
-    layer={
-        "query": "attention.query",
-        "key": "attention.key",
-        "value": "attention.value",
-        "output": "attention.dense",
-        "attention_norm": "attention.LayerNorm",
-        "up": "ffn",
-        "down": "ffn_output",
-        "norm": "full_layer_layer_norm",
-    },
-    layer_path="encoder.albert_layer_groups.{}.albert_layers.0",
-    projection="encoder.embedding_hidden_mapping_in",
-    always_projected=True,
-    pooler="pooler",
-    head=(("base_model.pooler", "tanh"), ("classifier", None)),
-    masked_lm=MaskedLmHead(
-        dense="predictions.dense",
-        activation="predictions.activation",
-        norm="predictions.LayerNorm",
-        decoder="predictions.decoder",
+    tokenizer=TokenizerClasses(stem="Albert", wordpiece_class="BertTokenizer"),
+    embeddings=Embeddings(projection="encoder.embedding_hidden_mapping_in", always_projected=True),
+    layers=EncoderLayers(
+        path="encoder.albert_layer_groups.{}.albert_layers.0",
+        parts={
+            "query": "attention.query",
+            "key": "attention.key",
+            "value": "attention.value",
+            "output": "attention.dense",
+            "attention_norm": "attention.LayerNorm",
+            "up": "ffn",
+            "down": "ffn_output",
+            "norm": "full_layer_layer_norm",
+        },
     ),
-    students=("albert", "bert"),
-    student=Student(inits=("copy", "convert", "random"), settings=_settings),
-    random_config=_random_config,
+    heads=Heads(
+        pooler="pooler",
+        classifier=(("base_model.pooler", "tanh"), ("classifier", None)),
+        masked_lm=MaskedLmHead(
+            dense="predictions.dense",
+            activation="predictions.activation",
+            norm="predictions.LayerNorm",
+            decoder="predictions.decoder",
+        ),
+    ),
+    student_families=("albert", "bert"),
+    as_student=Student(inits=("copy", "convert", "random"), settings=_settings),
+    random=RandomWeights(config=_random_config),
 )

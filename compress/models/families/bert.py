@@ -16,7 +16,8 @@ from .fields import (
     one_of,
     whole_number,
 )
-from .record import Family, MaskedLmHead, Setting, Student
+from .parts import EncoderLayers, Heads, MaskedLmHead, RandomWeights, Setting, Student, TokenizerClasses
+from .record import Family
 
 if TYPE_CHECKING:
     from ...tokenization.special import SpecialIds
@@ -59,47 +60,51 @@ BERT = Family(
         "layer_norm_eps": number(0, 1),
         "classifier_dropout": HEAD_DROPOUT,
     },
-    own_names={},
-    tokenizer="Bert",
-    wordpiece_class="BertTokenizer",
-    layer={
-        "query": "attention.self.query",
-        "key": "attention.self.key",
-        "value": "attention.self.value",
-        "output": "attention.output.dense",
-        "attention_norm": "attention.output.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "norm": "output.LayerNorm",
-    },
-    layer_path="encoder.layer.{}",
-    pooler="pooler.dense",
-    head=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
-    masked_lm=MaskedLmHead(
-        dense="cls.predictions.transform.dense",
-        activation="cls.predictions.transform.transform_act_fn",
-        norm="cls.predictions.transform.LayerNorm",
-        decoder="cls.predictions.decoder",
+    tokenizer=TokenizerClasses(stem="Bert", wordpiece_class="BertTokenizer"),
+    layers=EncoderLayers(
+        path="encoder.layer.{}",
+        parts={
+            "query": "attention.self.query",
+            "key": "attention.self.key",
+            "value": "attention.self.value",
+            "output": "attention.output.dense",
+            "attention_norm": "attention.output.LayerNorm",
+            "up": "intermediate.dense",
+            "down": "output.dense",
+            "norm": "output.LayerNorm",
+        },
     ),
-    students=("distilbert", "bert", "albert"),
-    student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
-    random_config=_random_config,
-    growth={
-        "word_embeddings.weight": "-h",
-        "predictions.decoder.weight": "-h",  # tied to the word table
-        "position_embeddings.weight": "-h",
-        "token_type_embeddings.weight": "-h",
-        "self.query": "ah",
-        "self.key": "ah",
-        "self.value": "ah",
-        "attention.output.dense": "ha",
-        "intermediate.dense": "fh",
-        "output.dense": "hf",
-        "pooler.dense": "hh",
-        "transform.dense": "hh",
-        "LayerNorm": "h",
-        "predictions.bias": "-",
-        "predictions.decoder.bias": "-",
-    },
-    cooccurrence_init=True,
+    heads=Heads(
+        pooler="pooler.dense",
+        classifier=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
+        masked_lm=MaskedLmHead(
+            dense="cls.predictions.transform.dense",
+            activation="cls.predictions.transform.transform_act_fn",
+            norm="cls.predictions.transform.LayerNorm",
+            decoder="cls.predictions.decoder",
+        ),
+    ),
+    student_families=("distilbert", "bert", "albert"),
+    as_student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
+    random=RandomWeights(
+        config=_random_config,
+        growth={
+            "word_embeddings.weight": "-h",
+            "predictions.decoder.weight": "-h",  # tied to the word table
+            "position_embeddings.weight": "-h",
+            "token_type_embeddings.weight": "-h",
+            "self.query": "ah",
+            "self.key": "ah",
+            "self.value": "ah",
+            "attention.output.dense": "ha",
+            "intermediate.dense": "fh",
+            "output.dense": "hf",
+            "pooler.dense": "hh",
+            "transform.dense": "hh",
+            "LayerNorm": "h",
+            "predictions.bias": "-",
+            "predictions.decoder.bias": "-",
+        },
+        cooccurrence_init=True,
+    ),
 )

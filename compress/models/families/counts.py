@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -86,7 +86,7 @@ class Counts:
     """Formulas over `Sizes`. Parameters: of the `embeddings`; of one `layer` with weights of its own; of the `rest`, which includes the
     head and what layers share; `bare_rest`: the rest without a head or pooler. `layer_flops`: multiply-adds × 2 of all matmuls of a layer,
     for a text of so many tokens. `dense_of_tokens`: a head per token also has the layer before the classifier. `own_rest_flops`: replaces
-    `rest_flops`."""
+    `rest_flops`. `own_sizes`: what they read besides BERT's sizes, as config.json's names -> default (true counts as 1)."""
 
     embeddings: Callable[[Sizes], int] = bert_embeddings
     layer: Callable[[Sizes], int] = bert_layer
@@ -95,6 +95,7 @@ class Counts:
     layer_flops: Callable[[Sizes, float], float] = bert_layer_flops
     dense_of_tokens: bool = False
     own_rest_flops: Callable[[Sizes, float], float] | None = None
+    own_sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 BERT_COUNTS = Counts()

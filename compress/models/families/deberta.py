@@ -14,7 +14,8 @@ from typing import Any
 from .bert import BERT, KEPT
 from .counts import Counts, Sizes, bert_layer, bert_layer_flops, bert_rest
 from .fields import ACTIVATIONS, FLAG, HEAD_DROPOUT, MOST_POSITIONS, PROBABILITY, Field, one_of, only, whole_number
-from .record import Family, Setting, Student
+from .parts import Attention, EncoderLayers, Setting, Student, TokenizerClasses
+from .record import Family
 
 _BOTH = ["c2p", "p2c"]
 _BUCKETS, _FARTHEST = "position_buckets", "max_relative_positions"
@@ -46,10 +47,10 @@ def _layer(sizes: Sizes) -> int:
 
 
 def _rest(sizes: Sizes) -> int:
-    return _positions(sizes) + bert_rest(sizes)
+    return _position_table(sizes) + bert_rest(sizes)
 
 
-def _positions(sizes: Sizes) -> int:
+def _position_table(sizes: Sizes) -> int:
     """Return parameters of the relative position table and its LayerNorm."""
     return (_relative_rows(sizes) + 2) * sizes.hidden
 
@@ -88,13 +89,18 @@ DEBERTA = Family(
         "cls_dropout": HEAD_DROPOUT,
     },
     own_names={"classifier_dropout": "cls_dropout"},
-    tokenizer="DebertaV2",
-    layer_path="encoder.layer.{}",
-    fast=False,
-    captures_attention=False,
-    packs_documents=False,
-    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, bare_rest=_positions, layer_flops=_layer_flops),
-    own_sizes={name: int(value) for name, value in _OWN.items()},
-    students=("deberta-v2",),
-    student=Student(inits=("copy", "prune", "random"), settings=_settings),
+    tokenizer=TokenizerClasses(stem="DebertaV2"),
+    layers=EncoderLayers(path="encoder.layer.{}"),
+    attention=Attention(readable=False, separates_documents=False),
+    counts=Counts(
+        embeddings=_embeddings,
+        layer=_layer,
+        rest=_rest,
+        bare_rest=_position_table,
+        layer_flops=_layer_flops,
+        own_sizes={name: int(value) for name, value in _OWN.items()},
+    ),
+    fast_graph=False,
+    student_families=("deberta-v2",),
+    as_student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

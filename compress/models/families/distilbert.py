@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .fields import ACTIVATIONS, COMMON, FLAG, MOST_HEADS, MOST_LAYERS, MOST_WIDE, PROBABILITY, one_of, whole_number
-from .record import Family, MaskedLmHead, Setting, Student
+from .parts import EncoderLayers, Heads, MaskedLmHead, Setting, Student, TokenizerClasses
+from .record import Family
 
 _KEPT = ("pad_token_id", "initializer_range", "id2label", "label2id", "problem_type")
 
@@ -50,24 +51,26 @@ DISTILBERT = Family(
         "classifier_dropout": "seq_classif_dropout",
     },
     fixed={"layer_norm_eps": 1e-12},
-    tokenizer="DistilBert",
-    wordpiece_class="BertTokenizer",
-    layer={
-        "query": "attention.q_lin",
-        "key": "attention.k_lin",
-        "value": "attention.v_lin",
-        "output": "attention.out_lin",
-        "attention_norm": "sa_layer_norm",
-        "up": "ffn.lin1",
-        "down": "ffn.lin2",
-        "norm": "output_layer_norm",
-    },
-    layer_path="transformer.layer.{}",
-    pooler=None,
-    head=(("pre_classifier", "relu"), ("classifier", None)),
-    masked_lm=MaskedLmHead(
-        dense="vocab_transform", activation="activation", norm="vocab_layer_norm", decoder="vocab_projector"
+    tokenizer=TokenizerClasses(stem="DistilBert", wordpiece_class="BertTokenizer"),
+    layers=EncoderLayers(
+        path="transformer.layer.{}",
+        parts={
+            "query": "attention.q_lin",
+            "key": "attention.k_lin",
+            "value": "attention.v_lin",
+            "output": "attention.out_lin",
+            "attention_norm": "sa_layer_norm",
+            "up": "ffn.lin1",
+            "down": "ffn.lin2",
+            "norm": "output_layer_norm",
+        },
     ),
-    students=("distilbert", "bert", "albert"),
-    student=Student(inits=("copy", "prune", "random"), settings=_settings),
+    heads=Heads(
+        classifier=(("pre_classifier", "relu"), ("classifier", None)),
+        masked_lm=MaskedLmHead(
+            dense="vocab_transform", activation="activation", norm="vocab_layer_norm", decoder="vocab_projector"
+        ),
+    ),
+    student_families=("distilbert", "bert", "albert"),
+    as_student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

@@ -6,7 +6,8 @@ from typing import Any
 
 from .bert import BERT, KEPT
 from .fields import MOST_WIDE, whole_number
-from .record import Family, MaskedLmHead, Setting, Student
+from .parts import Embeddings, Heads, MaskedLmHead, Setting, Student, TokenizerClasses
+from .record import Family
 
 
 def _settings(teacher: Setting) -> dict[str, Any]:
@@ -17,21 +18,19 @@ ELECTRA = Family(
     name="electra",
     title="ELECTRA",
     fields={**BERT.fields, "embedding_size": whole_number(1, MOST_WIDE)},
-    own_names={},
-    tokenizer="Electra",
-    wordpiece_class="BertTokenizer",
-    layer=BERT.layer,
-    layer_path=BERT.layer_path,
-    projection="embeddings_project",
-    pooler=None,
-    head=(("classifier.dense", "gelu"), ("classifier.out_proj", None)),
-    pooled_head=(("sequence_summary.summary", "gelu"), ("classifier", None)),
-    masked_lm=MaskedLmHead(
-        dense="generator_predictions.dense",
-        activation="generator_predictions.activation",
-        norm="generator_predictions.LayerNorm",
-        decoder="generator_lm_head",
+    tokenizer=TokenizerClasses(stem="Electra", wordpiece_class="BertTokenizer"),
+    embeddings=Embeddings(projection="embeddings_project"),
+    layers=BERT.layers,
+    heads=Heads(
+        classifier=(("classifier.dense", "gelu"), ("classifier.out_proj", None)),
+        multiple_choice=(("sequence_summary.summary", "gelu"), ("classifier", None)),
+        masked_lm=MaskedLmHead(
+            dense="generator_predictions.dense",
+            activation="generator_predictions.activation",
+            norm="generator_predictions.LayerNorm",
+            decoder="generator_lm_head",
+        ),
     ),
-    students=("electra", "bert", "albert"),
-    student=Student(inits=("copy", "prune", "random"), settings=_settings),
+    student_families=("electra", "bert", "albert"),
+    as_student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

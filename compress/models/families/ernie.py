@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .bert import BERT, KEPT
 from .counts import Counts, Sizes, bert_embeddings
 from .fields import FLAG, whole_number
-from .record import Setting, Student
+from .parts import RandomWeights, Setting, Student
 
 if TYPE_CHECKING:
     from ...tokenization.special import SpecialIds
@@ -36,11 +36,8 @@ ERNIE = replace(
     name="ernie",
     title="ERNIE",
     fields={**BERT.fields, "use_task_id": FLAG, "task_type_vocab_size": whole_number(1, 1024)},
-    counts=Counts(embeddings=_embeddings),
-    own_sizes={"use_task_id": 0, "task_type_vocab_size": 3},
-    students=("ernie", "bert", "albert"),
-    student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
-    random_config=_random_config,
-    growth=None,
-    cooccurrence_init=False,
+    counts=Counts(embeddings=_embeddings, own_sizes={"use_task_id": 0, "task_type_vocab_size": 3}),
+    student_families=("ernie", "bert", "albert"),
+    as_student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
+    random=RandomWeights(config=_random_config),
 )

@@ -77,8 +77,8 @@ def one_of(*names: str, kept: bool = True) -> Field:
     return Field(lambda value: isinstance(value, str) and value in names, f"one of {', '.join(names)}", kept=kept)
 
 
-def only(value: Any, why: str, *, kept: bool = False, required: bool = False) -> Field:
-    return Field(lambda actual: type(actual) is type(value) and actual == value, why, kept=kept, required=required)
+def only(value: Any, expected: str, *, kept: bool = False, required: bool = False) -> Field:
+    return Field(lambda actual: type(actual) is type(value) and actual == value, expected, kept=kept, required=required)
 
 
 def _is_name(value: Any) -> bool:

@@ -24,7 +24,8 @@ from .fields import (
     one_of,
     whole_number,
 )
-from .record import Family, MaskedLmHead, Setting, Student
+from .parts import Attention, EncoderLayers, Heads, MaskedLmHead, Setting, Student, TokenizerClasses
+from .record import Family
 
 _KINDS = ("full_attention", "sliding_attention")
 _KEPT = (
@@ -39,12 +40,12 @@ def _are_kinds(value: Any) -> bool:
     return isinstance(value, list) and 0 < len(value) <= MOST_LAYERS and all(kind in _KINDS for kind in value)
 
 
-def _are_angles(value: Any) -> bool:
-    """Whether `value` has, per type of layer, unscaled rotary angles with a base."""
-    return isinstance(value, dict) and set(value) <= set(_KINDS) and all(map(_is_angle, value.values()))
+def _are_rope_parameters(value: Any) -> bool:
+    """Whether `value` has, per type of layer, the base of rotary positions without scaling."""
+    return isinstance(value, dict) and set(value) <= set(_KINDS) and all(map(_is_default_rope, value.values()))
 
 
-def _is_angle(value: Any) -> bool:
+def _is_default_rope(value: Any) -> bool:
     known = isinstance(value, dict) and set(value) <= {"rope_type", "rope_theta"}
     return known and value.get("rope_type", "default") == "default" and _THETA.allows(value.get("rope_theta", 1e4))
 
@@ -105,7 +106,9 @@ MODERNBERT = Family(
         "local_attention": whole_number(2, MOST_POSITIONS),
         "layer_types": Field(_are_kinds, f"for each layer one of {', '.join(_KINDS)}"),
         "global_attn_every_n_layers": whole_number(1, MOST_LAYERS),
-        "rope_parameters": Field(_are_angles, f"rope_theta for each of {', '.join(_KINDS)}, with rope_type: default"),
+        "rope_parameters": Field(
+            _are_rope_parameters, f"rope_theta for each of {', '.join(_KINDS)}, with rope_type: default"
+        ),
         **dict.fromkeys(("global_rope_theta", "local_rope_theta"), _THETA),
         "position_embedding_type": one_of("absolute", "sans_pos", kept=False),  # in published files, without effect
     },
@@ -115,15 +118,19 @@ MODERNBERT = Family(
         "hidden_dropout_prob": "mlp_dropout",
         "attention_probs_dropout_prob": "attention_dropout",
     },
-    tokenizer="ModernBert",
-    layer_path="layers.{}",
-    own_first_layer=True,
-    layer_lists=("layer_types",),
-    local_layers=True,
-    fast=False,
-    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, layer_flops=_layer_flops, dense_of_tokens=True),
-    own_sizes=dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), 0),
-    masked_lm=MaskedLmHead(dense="head.dense", activation="head.act", norm="head.norm", decoder="decoder"),
-    students=("modernbert",),
-    student=Student(inits=("copy", "prune", "random"), settings=_settings),
+    tokenizer=TokenizerClasses(stem="ModernBert"),
+    layers=EncoderLayers(path="layers.{}", first_differs=True, config_lists=("layer_types",)),
+    attention=Attention(local_layers=True),
+    heads=Heads(masked_lm=MaskedLmHead(dense="head.dense", activation="head.act", norm="head.norm", decoder="decoder")),
+    counts=Counts(
+        embeddings=_embeddings,
+        layer=_layer,
+        rest=_rest,
+        layer_flops=_layer_flops,
+        dense_of_tokens=True,
+        own_sizes=dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), 0),
+    ),
+    fast_graph=False,
+    student_families=("modernbert",),
+    as_student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

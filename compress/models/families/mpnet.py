@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 from ...errors import CompressError
 from .bert import BERT, KEPT
 from .fields import only
-from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
+from .parts import (
+    RELATIVE_BUCKETS,
+    Attention,
+    Embeddings,
+    EncoderLayers,
+    Heads,
+    MaskedLmHead,
+    RandomWeights,
+    Setting,
+    Student,
+    TokenizerClasses,
+)
+from .record import Family
 
 if TYPE_CHECKING:
     from ...tokenization.special import SpecialIds
@@ -50,29 +62,30 @@ MPNET = Family(
             RELATIVE_BUCKETS, f"{RELATIVE_BUCKETS}: no other number is supported", kept=True
         ),
     },
-    own_names={},
-    positions_after_padding=True,
-    tokenizer="MPNet",
-    layer={
-        "query": "attention.attn.q",
-        "key": "attention.attn.k",
-        "value": "attention.attn.v",
-        "output": "attention.attn.o",
-        "attention_norm": "attention.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "norm": "output.LayerNorm",
-    },
-    layer_path="encoder.layer.{}",
-    own_attention="attention.attn",
-    relative_bias="encoder.relative_attention_bias",
-    pooler="pooler.dense",
-    head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
-    pooled_head=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
-    masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
-    students=("mpnet", "bert", "albert"),
     fixed={"classifier_dropout": None},
-    student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
-    random_config=_random_config,
-    byte_level=True,
+    tokenizer=TokenizerClasses(stem="MPNet"),
+    embeddings=Embeddings(positions_after_padding=True),
+    layers=EncoderLayers(
+        path="encoder.layer.{}",
+        parts={
+            "query": "attention.attn.q",
+            "key": "attention.attn.k",
+            "value": "attention.attn.v",
+            "output": "attention.attn.o",
+            "attention_norm": "attention.LayerNorm",
+            "up": "intermediate.dense",
+            "down": "output.dense",
+            "norm": "output.LayerNorm",
+        },
+    ),
+    attention=Attention(own_module="attention.attn", relative_bias="encoder.relative_attention_bias"),
+    heads=Heads(
+        pooler="pooler.dense",
+        classifier=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
+        multiple_choice=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
+        masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
+    ),
+    student_families=("mpnet", "bert", "albert"),
+    as_student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
+    random=RandomWeights(config=_random_config, byte_level=True),
 )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import CompressError
 from .bert import BERT, KEPT
-from .record import Family, MaskedLmHead, Setting, Student
+from .parts import Embeddings, Heads, MaskedLmHead, RandomWeights, Setting, Student, TokenizerClasses
+from .record import Family
 
 if TYPE_CHECKING:
     from ...tokenization.special import SpecialIds
@@ -36,31 +37,31 @@ ROBERTA = Family(
     name="roberta",
     title="RoBERTa",
     fields=BERT.fields,
-    own_names={},
-    positions_after_padding=True,
-    tokenizer="Roberta",
-    layer=BERT.layer,
-    layer_path=BERT.layer_path,
-    pooler="pooler.dense",
-    head=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
-    pooled_head=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
-    masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
-    students=("roberta", "bert", "albert"),
-    student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
-    random_config=_random_config,
-    byte_level=True,
-    cooccurrence_init=True,
+    tokenizer=TokenizerClasses(stem="Roberta"),
+    embeddings=Embeddings(positions_after_padding=True),
+    layers=BERT.layers,
+    heads=Heads(
+        pooler="pooler.dense",
+        classifier=(("classifier.dense", "tanh"), ("classifier.out_proj", None)),
+        multiple_choice=(("base_model.pooler.dense", "tanh"), ("classifier", None)),
+        masked_lm=MaskedLmHead(dense="lm_head.dense", norm="lm_head.layer_norm", decoder="lm_head.decoder"),
+    ),
+    student_families=("roberta", "bert", "albert"),
+    as_student=Student(inits=("copy", "prune", "project", "random"), settings=_settings),
+    random=RandomWeights(config=_random_config, byte_level=True, cooccurrence_init=True),
 )
 XLM_ROBERTA = replace(
     ROBERTA,
     name="xlm-roberta",
     title="XLM-R",
-    tokenizer="XLMRoberta",
-    students=("xlm-roberta", "bert", "albert"),
-    random_config=None,
-    byte_level=False,
-    cooccurrence_init=False,
+    tokenizer=TokenizerClasses(stem="XLMRoberta"),
+    student_families=("xlm-roberta", "bert", "albert"),
+    random=RandomWeights(),
 )
 CAMEMBERT = replace(
-    XLM_ROBERTA, name="camembert", title="CamemBERT", tokenizer="Camembert", students=("camembert", "bert", "albert")
+    XLM_ROBERTA,
+    name="camembert",
+    title="CamemBERT",
+    tokenizer=TokenizerClasses(stem="Camembert"),
+    student_families=("camembert", "bert", "albert"),
 )

@@ -11,7 +11,8 @@ from typing import Any
 
 from .counts import Counts, Sizes
 from .fields import COMMON, MOST_TOKENS, MOST_WIDE, PROBABILITY, Field, whole_number
-from .record import Family, Setting, Student
+from .parts import Attention, EncoderLayers, Heads, Setting, Student, TokenizerClasses
+from .record import Family
 
 _MOST_SPECIAL = 64
 MOST_WINDOW = 8  # tokens on each side
@@ -85,19 +86,19 @@ STATIC = Family(
         "special_token_ids": Field(_are_tokens, f"a list of at most {_MOST_SPECIAL} token numbers"),
         "separator_token_id": whole_number(0, MOST_TOKENS - 1, nullable=True),
     },
-    own_names={},
     fixed={"num_hidden_layers": 0, "num_attention_heads": 1, "hidden_act": "relu"},
-    tokenizer="Bert",
-    wordpiece_class="BertTokenizer",
-    layer_path="",
-    layerless=True,
-    own_model=_register,
+    tokenizer=TokenizerClasses(stem="Bert", wordpiece_class="BertTokenizer"),
+    layers=EncoderLayers(path=""),
+    attention=Attention(readable=False, separates_documents=False),
+    heads=Heads(classifier=(("pre_classifier", "relu"), ("classifier", None))),
     counts=Counts(
-        embeddings=_table, layer=_no_layer, rest=_rest, layer_flops=_no_layer_flops, own_rest_flops=_rest_flops
+        embeddings=_table,
+        layer=_no_layer,
+        rest=_rest,
+        layer_flops=_no_layer_flops,
+        own_rest_flops=_rest_flops,
+        own_sizes={"texts": 1, "window": 0},
     ),
-    own_sizes={"texts": 1, "window": 0},
-    captures_attention=False,
-    packs_documents=False,
-    head=(("pre_classifier", "relu"), ("classifier", None)),
-    student=Student(inits=("static", "random"), settings=_settings),
+    register_classes=_register,
+    as_student=Student(inits=("static", "random"), settings=_settings),
 )

@@ -19,10 +19,11 @@ from .fields import (
     only,
     whole_number,
 )
+from .parts import Attention, Embeddings, EncoderLayers, TokenizerClasses
 from .record import Family
 
 _POSITIONS = 512  # as in pre-training; attention itself has no limit
-_SAME = (
+_AS_IN_BERT = (
     *("architectures", "tokenizer_class", "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
     *("initializer_range", "tie_word_embeddings", "id2label", "num_labels", "problem_type", "layer_norm_eps"),
     *("dtype", "torch_dtype", "is_decoder", "add_cross_attention", "is_encoder_decoder", "pruned_heads"),
@@ -55,7 +56,7 @@ XLNET = Family(
     name="xlnet",
     title="XLNet",
     fields={
-        **{name: BERT.fields[name] for name in _SAME},
+        **{name: BERT.fields[name] for name in _AS_IN_BERT},
         "d_model": whole_number(1, MOST_WIDE),
         "n_layer": whole_number(1, MOST_LAYERS),
         "n_head": whole_number(1, MOST_HEADS),
@@ -82,13 +83,10 @@ XLNET = Family(
         "classifier_dropout": "summary_last_dropout",
     },
     fixed={"max_position_embeddings": _POSITIONS},
-    tokenizer="XLNet",
-    relative_segments=True,
-    pads_left=True,
-    time_major=True,
-    layer_path="layer.{}",
-    fast=False,
-    captures_attention=False,
-    packs_documents=False,
+    tokenizer=TokenizerClasses(stem="XLNet", pads_left=True),
+    embeddings=Embeddings(relative_segments=True),
+    layers=EncoderLayers(path="layer.{}", time_major=True),
+    attention=Attention(readable=False, separates_documents=False),
     counts=Counts(embeddings=_embeddings, layer=_layer, layer_flops=_layer_flops),
+    fast_graph=False,
 )

@@ -44,7 +44,7 @@ def accepted_inputs(model: nn.Module) -> frozenset[str]:
     names = {"input_ids", "attention_mask"} & parameters.keys()
     config: Any = model.config
     types = getattr(config, "type_vocab_size", 0)
-    segments = "token_type_ids" in parameters and FAMILIES[config.model_type].reads_segments(types)
+    segments = "token_type_ids" in parameters and FAMILIES[config.model_type].embeddings.reads_segments(types)
     return frozenset(names | ({"token_type_ids"} if segments else set()))
 
 
@@ -63,7 +63,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
         seen = same_document(batch["documents"])[:, None]
         inputs["attention_mask"] = _mask(config, seen)
         inputs["position_ids"] = first + _positions(batch["documents"])
-    elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].captures_attention and not _keeps_mask(model):
+    elif batch["attention_mask"].is_cuda and FAMILIES[config.model_type].attention.readable and not _keeps_mask(model):
         if "unpadded" in batch:
             del inputs["attention_mask"]
         elif getattr(config, "classifier_pooling", "cls") == "cls" or head_of(model).per_token or head_of(model).bare:
@@ -76,16 +76,16 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
 def _keeps_mask(model: Any) -> bool:
     """Whether a multiple-choice model needs the 2-D mask: its family has its own attention code, or its head takes the mean of the
     tokens."""
-    own = FAMILIES[model.config.model_type].own_attention is not None
+    own = FAMILIES[model.config.model_type].attention.own_module is not None
     return head_of(model).pooled and (own or getattr(model.config, "classifier_pooling", "cls") != "cls")
 
 
 def _mask(config: Any, seen: Tensor) -> Any:
     """Return the mask in the family's form; `seen` [batch, 1, query, key]: True to attend."""
     family = FAMILIES[config.model_type]
-    if family.own_attention:
+    if family.attention.own_module:
         return additive_mask(seen)
-    if not family.local_layers:
+    if not family.attention.local_layers:
         return seen
     places = torch.arange(seen.shape[-1], device=seen.device)
     near = (places[:, None] - places).abs() <= config.sliding_window
@@ -116,10 +116,10 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     may_stop_early = not isinstance(model, FSDPModule)  # with sharded weights, every forward has to finish
     if may_stop_early and set(requested.values()) == {(HIDDEN, 0)}:
         states: Tensor = first_layer_inputs(model, inputs)[0][0]
-        states = states.transpose(0, 1) if FAMILIES[config.model_type].time_major else states
+        states = states.transpose(0, 1) if FAMILIES[config.model_type].layers.time_major else states
         return _word_table(model, names) | dict.fromkeys(requested, states)
     attention_keys = frozenset(key for key in requested.values() if key[0] in ATTENTION)
-    if attention_keys and not FAMILIES[config.model_type].captures_attention:
+    if attention_keys and not FAMILIES[config.model_type].attention.readable:
         raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
     headless = headless_layers(config)
     if lacking_heads := sorted(

@@ -20,11 +20,11 @@ def redirected_attention(model: Any, attend: Attend) -> Iterator[None]:
     [batch, heads, query, key] to add to the scores. Other models are unchanged."""
     family = FAMILIES.get(model.config.model_type)
     modules: list[Any] = []
-    if family is not None and family.own_attention:
+    if family is not None and family.attention.own_module:
         for number in range(model.config.num_hidden_layers):
-            layer = model.base_model.get_submodule(family.layer_path.format(number))
-            parts = [layer.get_submodule(family.layer[part]) for part in _PARTS]
-            module: Any = layer.get_submodule(family.own_attention)
+            layer = model.base_model.get_submodule(family.layers.path.format(number))
+            parts = [layer.get_submodule(family.layers.parts[part]) for part in _PARTS]
+            module: Any = layer.get_submodule(family.attention.own_module)
             if not module.num_attention_heads:
                 continue
             module.forward = partial(_forward, module, parts, module.num_attention_heads, attend)

@@ -157,7 +157,7 @@ def layer_similarity(
 def attention_problem(model: Any) -> str | None:
     """Return which attention is not compared, and why; None if all is."""
     config = model.config
-    if not (family := FAMILIES[config.model_type]).captures_attention:
+    if not (family := FAMILIES[config.model_type]).attention.readable:
         return f"attention, which cannot be read in {family.title} models"
     headless = sorted(headless_layers(config))
     return f"attention in {_name_layers(headless)}, where pruning left no heads" if headless else None
@@ -170,7 +170,7 @@ def _name_layers(layers: Sequence[int]) -> str:
 
 def _layers_with_heads(model: Any) -> list[int]:
     """Return layer numbers from 0; [] if attention cannot be read."""
-    if not FAMILIES[model.config.model_type].captures_attention:
+    if not FAMILIES[model.config.model_type].attention.readable:
         return []
     return sorted({*range(model.config.num_hidden_layers)} - headless_layers(model.config))
 

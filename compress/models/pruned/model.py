@@ -54,14 +54,14 @@ def shape_of(model: Any) -> PrunedShape:
 
 def layer_name(model: Any, number: int) -> str:
     """Return the path of a layer in `model`, which may be an encoder alone."""
-    path = FAMILIES[model.config.model_type].layer_path.format(number)
+    path = FAMILIES[model.config.model_type].layers.path.format(number)
     return path if model.base_model is model else f"{model.base_model_prefix}.{path}"
 
 
 def layer_part(model: Any, number: int, part: str) -> Any:
-    """Return the module of a layer by its name in `Family.layer`."""
+    """Return the module of a layer by its name in `EncoderLayers.parts`."""
     family = FAMILIES[model.config.model_type]
-    return model.get_submodule(f"{layer_name(model, number)}.{family.layer[part]}")
+    return model.get_submodule(f"{layer_name(model, number)}.{family.layers.parts[part]}")
 
 
 def head_size(model: Any) -> int:
@@ -84,21 +84,21 @@ def _narrow(model: Any) -> None:
         _replace(model, number, "output", inputs=width)
         _replace(model, number, "up", outputs=neurons)
         _replace(model, number, "down", inputs=neurons)
-        path, _, _ = family.layer["query"].rpartition(".")
+        path, _, _ = family.layers.parts["query"].rpartition(".")
         attention = model.get_submodule(f"{layer_name(model, number)}.{path}")
         for name, value in (("num_attention_heads", len(heads)), ("n_heads", len(heads)), ("all_head_size", width)):
             if hasattr(attention, name):
                 setattr(attention, name, value)
         if not heads:
-            around, _, output = family.layer["output"].rpartition(".")
+            around, _, output = family.layers.parts["output"].rpartition(".")
             attention.__class__ = headless_class(type(attention), output if around == path else None)
-        elif family.relative_bias:
+        elif family.attention.relative_bias:
             attention.register_forward_pre_hook(partial(_own_distances, list(heads)))
 
 
 def _replace(model: Any, number: int, part: str, *, outputs: int | None = None, inputs: int | None = None) -> None:
     old = layer_part(model, number, part)
-    path = f"{layer_name(model, number)}.{FAMILIES[model.config.model_type].layer[part]}"
+    path = f"{layer_name(model, number)}.{FAMILIES[model.config.model_type].layers.parts[part]}"
     sizes = (old.in_features if inputs is None else inputs), (old.out_features if outputs is None else outputs)
     model.set_submodule(path, linear_or_empty(*sizes, like=old.weight))
 

@@ -45,7 +45,7 @@ def _span(numbers: Sequence[int]) -> str:
 
 def prunable_families() -> list[Family]:
     """Return the families whose layers may differ in heads and neurons: those with named parts and no shared layers."""
-    return [family for family in FAMILIES.values() if family.layer and not family.shares_layers]
+    return [family for family in FAMILIES.values() if family.layers.parts and not family.shares_layers]
 
 
 def why_not_prunable(family: str) -> str:

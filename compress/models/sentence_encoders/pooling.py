@@ -58,7 +58,7 @@ def vector_fields(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_side(pooling: Pooling, config: Mapping[str, Any], path: Path) -> Pooling:
     """Return `pooling`. Raises `CompressError` if it takes the first token and the family has its classification token last."""
-    if pooling == "cls" and FAMILIES[config["model_type"]].pads_left:
+    if pooling == "cls" and FAMILIES[config["model_type"]].tokenizer.pads_left:
         title = FAMILIES[config["model_type"]].title
         raise CompressError(
             f"{path}: pooling: found cls, the first token, and {title} has its own last, with padding before the text: give an encoder "

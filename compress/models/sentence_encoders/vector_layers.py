@@ -45,7 +45,7 @@ def with_layers(config: Mapping[str, Any], layers: Layers, who: str) -> dict[str
     if layers == LAST:
         _check_count(config, name, who)
         return dict(config)
-    if not family.fast or family.layerless:
+    if not family.fast_graph or family.layerless:
         raise CompressError(
             f"{who}: layers: found {layers}, and the layers of a {family.title} cannot be taken apart here; leave it out"
         )

@@ -36,7 +36,7 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     if card.init == "copy" and not kind.bare:
         models = teacher, student
         prefixes = teacher.base_model_prefix, student.base_model_prefix
-        layers = [_family(model).head_on(kind.on_tokens, pooled=kind.pooled) for model in models]
+        layers = [_family(model).heads.layers(kind.on_tokens, pooled=kind.pooled) for model in models]
         head = copied_head(teacher.state_dict(), *layers, prefixes=prefixes)
         student.load_state_dict(head, strict=False)
     return student
@@ -75,10 +75,10 @@ def student_config(teacher: Any, sizes: Dimensions, layers: Sequence[int] = ()) 
         "embedding_size": sizes.embedding,
     }
     own = {family.own_name(name): value for name, value in named.items() if family.own_name(name) in family.fields}
-    if family.student is None:
+    if family.as_student is None:
         raise RuntimeError(f"no student is made as a {family.name}")
-    kept = family.student.settings(partial(FAMILIES[teacher.model_type].setting, teacher))
-    lists = {name: [getattr(teacher, name)[layer] for layer in layers] for name in family.layer_lists if layers}
+    kept = family.as_student.settings(partial(FAMILIES[teacher.model_type].setting, teacher))
+    lists = {name: [getattr(teacher, name)[layer] for layer in layers] for name in family.layers.config_lists if layers}
     vectors = {FIELD: getattr(teacher, FIELD)} if hasattr(teacher, FIELD) else {}
     return transformers_config({"model_type": family.name, **own, **kept, **lists, **vectors})
 
@@ -115,7 +115,7 @@ def _form_of(encoder: Any) -> Form:
 def _kept_layers(card: StudentCard, teacher: Any) -> tuple[int, ...]:
     """Return the teacher layers whose per-layer settings the student's layers take; () if there are none, or if it is deeper than the
     teacher, when transformers decides."""
-    has = FAMILIES[teacher.model_type].layer_lists and card.layers <= teacher.num_hidden_layers
+    has = FAMILIES[teacher.model_type].layers.config_lists and card.layers <= teacher.num_hidden_layers
     return _layers(card, teacher) if has else ()
 
 

@@ -43,7 +43,7 @@ def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> 
 
 def _set_block(target: Repeat, sources: Sequence[Any]) -> None:
     """Set a block to the mean of the `sources`, which are `layer_parts`."""
-    for part, path in FAMILIES["albert"].layer.items():
+    for part, path in FAMILIES["albert"].layers.parts.items():
         average(target.layer.get_submodule(path), [getattr(source, part) for source in sources])
 
 
@@ -62,7 +62,7 @@ def _copy_head(student: Any, teacher: Any) -> None:
     if student is not student.base_model and teacher is not teacher.base_model:
         pairs = list(zip(head_parts(student), head_parts(teacher), strict=True))
     else:
-        encoder, path = teacher.base_model, family_of(teacher).pooler
+        encoder, path = teacher.base_model, family_of(teacher).heads.pooler
         pairs = (
             [(student.base_model.pooler, encoder.get_submodule(path))] if path and encoder.pooler is not None else []
         )

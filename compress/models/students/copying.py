@@ -16,6 +16,7 @@ from ...errors import CompressError
 from ..checkpoints.weights import load_weights
 from ..dimensions import Dimensions
 from ..families import Family
+from ..families.parts import HeadLayers
 from ..heads import head_of
 from .widening import widen_tables
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 State = dict[str, "Tensor"]
-HeadLayers = Sequence[tuple[str, str | None]]
 
 _KINDS = ("weight", "bias")
 _NORM = ("LayerNorm.weight", "LayerNorm.bias")
@@ -44,25 +44,27 @@ class Form:
 def copied_body(source: State, teacher: Form, student: Form, blocks: Sequence[int]) -> State:
     """Return the state of the student's encoder from the teacher's, with block i of the student from the teacher's `blocks[i]`. Blocks are
     layers, unless layers share weights."""
-    student_family, teacher_family = student.family, teacher.family
-    if not student_family.layer:
-        return _whole_layers(source, student_family, blocks)
+    student_layers, teacher_layers = student.family.layers, teacher.family.layers
+    if not student_layers.parts:
+        return _whole_layers(source, student_layers.path, blocks)
     state = _embeddings(source, teacher, student)
     for number, block in enumerate(blocks):
-        for part, path in student_family.layer.items():
-            target = f"{student_family.layer_path.format(number)}.{path}"
-            state |= _module(source, f"{teacher_family.layer_path.format(block)}.{teacher_family.layer[part]}", target)
-    if student_family.relative_bias and teacher_family.relative_bias:
-        name = f"{student_family.relative_bias}.weight"
-        state[name] = source[f"{teacher_family.relative_bias}.weight"]
-    if student_family.pooler and teacher_family.pooler and f"{teacher_family.pooler}.weight" in source:
-        state |= _module(source, teacher_family.pooler, student_family.pooler)
+        for part, path in student_layers.parts.items():
+            target = f"{student_layers.path.format(number)}.{path}"
+            state |= _module(source, f"{teacher_layers.path.format(block)}.{teacher_layers.parts[part]}", target)
+    student_bias, teacher_bias = student.family.attention.relative_bias, teacher.family.attention.relative_bias
+    if student_bias and teacher_bias:
+        state[f"{student_bias}.weight"] = source[f"{teacher_bias}.weight"]
+    student_pooler, teacher_pooler = student.family.heads.pooler, teacher.family.heads.pooler
+    if student_pooler and teacher_pooler and f"{teacher_pooler}.weight" in source:
+        state |= _module(source, teacher_pooler, student_pooler)
     return state
 
 
-def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State:
-    """Return the state of a student of its teacher's family: these layers with their new numbers, and everything outside the layers."""
-    stem = family.layer_path.format("")
+def _whole_layers(source: State, path: str, blocks: Sequence[int]) -> State:
+    """Return the state of a student of its teacher's family: these layers, which lie at `path`, with their new numbers, and everything
+    outside the layers."""
+    stem = path.format("")
     number = re.compile(re.escape(stem) + r"\d+\.")
     state = {name: tensor for name, tensor in source.items() if not number.match(name)}
     for index, block in enumerate(blocks):
@@ -72,7 +74,7 @@ def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State
 
 
 def copied_head(source: State, teacher: HeadLayers, student: HeadLayers, *, prefixes: tuple[str, str]) -> State:
-    """Return the state of the student's head from the teacher's classifier (`Family.head_on`). `prefixes`: of the encoders of teacher and
+    """Return the state of the student's head from the teacher's classifier (`Heads.layers`). `prefixes`: of the encoders of teacher and
     student. Parts inside both encoders are left out, as they are copied with the body."""
     if not student:  # the student is of its teacher's family
         return {name: tensor for name, tensor in source.items() if not name.startswith(f"{prefixes[0]}.")}
@@ -102,11 +104,12 @@ def _embeddings(source: State, teacher: Form, student: Form) -> State:
     elif known:
         tables[_POSITIONS] = tables[_POSITIONS] + types[0]
     state: State = {}
-    if teacher.family.projection and teacher.sizes.projected:
-        if student.family.projection and student.sizes.projected:
-            state = _module(source, teacher.family.projection, student.family.projection)
+    student_projection, teacher_projection = student.family.embeddings.projection, teacher.family.embeddings.projection
+    if teacher_projection and teacher.sizes.projected:
+        if student_projection and student.sizes.projected:
+            state = _module(source, teacher_projection, student_projection)
         else:
-            matrix, bias = (source[f"{teacher.family.projection}.{kind}"] for kind in _KINDS)
+            matrix, bias = (source[f"{teacher_projection}.{kind}"] for kind in _KINDS)
             tables = widen_tables(tables, matrix, bias, student.epsilon)
     return state | {f"embeddings.{name}": table for name, table in tables.items()}
 

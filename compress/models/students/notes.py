@@ -53,10 +53,9 @@ def _note_lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> 
         )
     if card.init == "copy" and teacher.blocks < teacher.layers and student.blocks == student.layers > 1:
         yield f"each layer has weights of its own, where the teacher's {teacher.layers} share {teacher.blocks}"
-    if teacher_family.relative_bias and not student_family.relative_bias:
+    if teacher_family.attention.relative_bias and not student_family.attention.relative_bias:
         yield "attention has no values for the distance of two tokens, which the teacher's adds to its scores"
-    (_, own), (_, other) = (
-        family.head[0] if family.head else ("", None) for family in (student_family, teacher_family)
-    )
+    classifiers = student_family.heads.classifier, teacher_family.heads.classifier
+    (_, own), (_, other) = (layers[0] if layers else ("", None) for layers in classifiers)
     if student_family is not teacher_family and own != other and student.classes and not student.per_token:
         yield f"the classifier's first layer is the teacher's with {own} in place of {other}"

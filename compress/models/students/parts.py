@@ -19,11 +19,11 @@ def family_of(model: Any) -> Family:
 
 
 def layer_parts(encoder: Any, number: int) -> Any:
-    """Return the modules of a layer (from 0), or of the block it shares, by the names of `Family.layer`."""
+    """Return the modules of a layer (from 0), or of the block it shares, by the names of `EncoderLayers.parts`."""
     family, config = family_of(encoder), encoder.config
     block = int(number * config.num_hidden_groups / config.num_hidden_layers) if family.shares_layers else number
-    layer = encoder.get_submodule(family.layer_path.format(block))
-    return SimpleNamespace(**{part: layer.get_submodule(path) for part, path in family.layer.items()})
+    layer = encoder.get_submodule(family.layers.path.format(block))
+    return SimpleNamespace(**{part: layer.get_submodule(path) for part, path in family.layers.parts.items()})
 
 
 def head_parts(model: Any) -> list[Any]:
@@ -31,16 +31,16 @@ def head_parts(model: Any) -> list[Any]:
     last."""
     return [
         model.get_submodule(path.replace("base_model.", f"{model.base_model_prefix}."))
-        for path, _ in family_of(model).head_on(head_of(model).on_tokens, pooled=head_of(model).pooled)
+        for path, _ in family_of(model).heads.layers(head_of(model).on_tokens, pooled=head_of(model).pooled)
     ]
 
 
 def projection_of(encoder: Any) -> Any:
     """Return the embedding projection; None if embeddings are as wide as the hidden states and need none."""
-    family, config = family_of(encoder), encoder.config
-    embedding = getattr(config, "embedding_size", config.hidden_size)
-    projects = family.projects(embedding=embedding, hidden=config.hidden_size)
-    return encoder.get_submodule(family.projection) if family.projection and projects else None
+    embeddings, config = family_of(encoder).embeddings, encoder.config
+    width = getattr(config, "embedding_size", config.hidden_size)
+    projects = embeddings.projects(embedding=width, hidden=config.hidden_size)
+    return encoder.get_submodule(embeddings.projection) if embeddings.projection and projects else None
 
 
 def tables_of(encoder: Any) -> dict[str, Array]:

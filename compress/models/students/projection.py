@@ -77,7 +77,8 @@ def _project_embeddings(pair: _Pair) -> None:
     _fit_norm(
         pair, student_embeddings.LayerNorm, pair.observe_teacher(states=(teacher_embeddings.LayerNorm, "out"))["states"]
     )
-    if table := FAMILIES[pair.student.config.model_type].relative_bias:  # a column for each head; all heads are kept
+    table = FAMILIES[pair.student.config.model_type].attention.relative_bias
+    if table:  # a column for each head; all heads are kept
         fill(pair.student.get_submodule(table), array(pair.teacher.get_submodule(table).weight))
 
 

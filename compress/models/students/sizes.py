@@ -42,7 +42,7 @@ def student_dimensions(card: StudentCard, teacher: Dimensions, *, texts: int = 1
         )
     if check := _CHECKS.get(card.init):
         check(card, sizes, teacher)
-    before = teacher.first_position if family.positions_after_padding else 0
+    before = teacher.first_position if family.embeddings.positions_after_padding else 0
     return replace(
         teacher,
         **sizes,
@@ -54,7 +54,7 @@ def student_dimensions(card: StudentCard, teacher: Dimensions, *, texts: int = 1
         first_position=before,
         inner_layers=1,
         token_types=_segments(family, teacher),
-        own=teacher.own if family.name == teacher.architecture else dict(family.own_sizes),
+        own=teacher.own if family.name == teacher.architecture else dict(family.counts.own_sizes),
         pruned=None,
     )
 
@@ -70,7 +70,7 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
     check_has_students(teacher, f"student {card.name}")
     own = FAMILIES[teacher.architecture]
     family = card.family or own
-    if family.name not in own.students:
+    if family.name not in own.student_families:
         raise _not_its_student(card, family, own)
     if problem := card.start_problem(family):
         raise CompressError(f"student {card.name}: {problem}")
@@ -88,16 +88,16 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
 
 def check_has_students(teacher: Dimensions, where: str) -> None:
     """Raise `CompressError`, starting with `where`, for a teacher whose weights no student can start from."""
-    if not FAMILIES[teacher.architecture].students:
+    if not FAMILIES[teacher.architecture].student_families:
         raise CompressError(
             f"{where}: no student can start from the weights of a teacher that is {teacher.architecture}; {PRETRAINED}"
         )
 
 
 def _not_its_student(card: StudentCard, family: Family, own: Family) -> CompressError:
-    teachers = [name for name, other in FAMILIES.items() if family.name in other.students]
-    students = ", ".join(FAMILIES[name].title for name in own.students)
-    other = "" if own.layer else f"; or {PRETRAINED}"
+    teachers = [name for name, other in FAMILIES.items() if family.name in other.student_families]
+    students = ", ".join(FAMILIES[name].title for name in own.student_families)
+    other = "" if own.layers.parts else f"; or {PRETRAINED}"
     starts = f", which starts from {' or '.join(teachers)}" if teachers else ""
     return CompressError(
         f"student {card.name} is {with_article(family.title)}{starts}; "
@@ -146,7 +146,7 @@ def _check_chosen(card: StudentCard, sizes: dict[str, int], teacher: Dimensions)
 def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     _check_same(card, sizes, teacher)
     layers = copied_layers(card.copy_layers, teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
-    if FAMILIES[teacher.architecture].own_first_layer and (layers[0] != 0 or 0 in layers[1:]):
+    if FAMILIES[teacher.architecture].layers.first_differs and (layers[0] != 0 or 0 in layers[1:]):
         raise CompressError(
             f"student {card.name}: its layers would start from {list(layers)} of the teacher; the first layer of a "
             f"{teacher.architecture} has no norm before its attention, unlike the rest: list 0 first, and once, in copy_layers"

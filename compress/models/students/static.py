@@ -65,7 +65,7 @@ def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.nd
         raise CompressError(
             "a static student tells the texts of a pair apart by the token between them; the tokenizer puts none between them"
         )
-    if family.student is None:
+    if family.as_student is None:
         raise RuntimeError(f"no student is made as a {family.name}")
     fields = {
         "model_type": family.name,
@@ -76,7 +76,7 @@ def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.nd
         **sizes.own,
         "special_token_ids": list(frame.special),
         "separator_token_id": frame.separator,
-        **family.student.settings(partial(FAMILIES[teacher.config.model_type].setting, teacher.config)),
+        **family.as_student.settings(partial(FAMILIES[teacher.config.model_type].setting, teacher.config)),
     }
     head = head_of(teacher)
     if head.bare:

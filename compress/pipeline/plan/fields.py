@@ -51,7 +51,7 @@ def named_file_hash(field: str, word: str) -> str:
 def described_threshold(draft: Draft) -> dict[str, Any]:
     """What keys contain of the decision threshold, if the task has one; for questions this depends on the training split."""
     kind = draft.task.spec.kind
-    if TASK_KINDS[kind].threshold is None:
+    if TASK_KINDS[kind].fit_threshold is None:
         return {}
     if KINDS[kind].unit != "question":
         return {"threshold": "tuning, by label"}
@@ -126,7 +126,7 @@ def check_text(draft: Draft, spec: OnText, stage: str, *models: str) -> None:
     """Raise `CompressError` if one of the models that read plain text cannot read it as the stage says."""
     for model in models:
         family = FAMILIES[draft.sizes[model].architecture]
-        if spec.attention == "document" and not family.packs_documents:
+        if spec.attention == "document" and not family.attention.separates_documents:
             raise draft.fails(
                 stage,
                 f"attention: a {family.name} cannot keep the documents of a sequence apart; leave it at `sequence`",

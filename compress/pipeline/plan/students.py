@@ -89,16 +89,16 @@ def check_family(recipe: Recipe, teacher: Dimensions) -> None:
         return
     check_has_students(teacher, where)
     titles = {FAMILIES[card.architecture].title for card in cards if isinstance(card.architecture, str)}
-    if cards and not any(card.init == "pretrained" or card.architecture in own.students for card in cards):
+    if cards and not any(card.init == "pretrained" or card.architecture in own.student_families for card in cards):
         student_titles, fitting_titles = (
             " or ".join(sorted(titles)),
-            ", ".join(FAMILIES[name].title for name in own.students),
+            ", ".join(FAMILIES[name].title for name in own.student_families),
         )
         raise CompressError(
             f"{where}: its student is of the family {student_titles}, which cannot start from {with_article(own.title)}; "
             f"students of that are {fitting_titles}: choose another recipe, such as distilbert; or {PRETRAINED}"
         )
-    for stage, losses in () if own.captures_attention else _losses(recipe):
+    for stage, losses in () if own.attention.readable else _losses(recipe):
         check_losses(losses, student=teacher, teacher=teacher, where=f"{where}, stage {stage}")
 
 
@@ -134,7 +134,7 @@ def fitting_students(recipe: Recipe, teacher: Dimensions, *, layers: float, init
     Only cards with initialization `init` are named, or, if there are none, those that copy layers. A recipe whose own students are all
     ALBERTs names ALBERTs alone. Empty if no card fits.
     """
-    if not FAMILIES[teacher.architecture].students:
+    if not FAMILIES[teacher.architecture].student_families:
         return ""
     own = {str(card.architecture) for card in _cards(recipe, teacher)}
     cards = [card for card in map(load_student, names("students")) if _fits(recipe, card, teacher)]

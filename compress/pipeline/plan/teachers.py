@@ -138,7 +138,7 @@ class TeacherSource:
         folder = self.folder or self.tokenizer_folder
         if folder is not None:
             return load_tokenizer(folder)
-        embedded = byte_level if FAMILIES[self.config["model_type"]].byte_level else wordpiece
+        embedded = byte_level if FAMILIES[self.config["model_type"]].random.byte_level else wordpiece
         return embedded(int(self.config["vocab_size"]))
 
     @property
@@ -253,7 +253,7 @@ def _named_folder(card: TeacherCard, field: str, word: str, base: Path) -> Path:
     where = f"teacher {card.name}: random.{field}:"
     beside = base / expand_home(word)
     if is_path(word) and not beside.exists() and not expand_home(word).exists():
-        kind = "--kind bpe " if card.random is not None and FAMILIES[card.random.architecture].byte_level else ""
+        kind = "--kind bpe " if card.random is not None and FAMILIES[card.random.architecture].random.byte_level else ""
         command = f"`compress vocab --corpus TEXT {kind}-o {word}`"
         contents = f" with a tokenizer, which {command} makes" if field == "tokenizer" else ""
         raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder{contents}")

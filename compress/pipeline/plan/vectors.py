@@ -38,7 +38,7 @@ def check_mix(draft: Draft) -> None:
     if learns_labels(draft):
         kind = with_article(draft.task.spec.kind)
         raise CompressError(f"{where}, which is for vectors, and {draft.task.spec.name} is {kind} task; leave it out")
-    if not family.fast:
+    if not family.fast_graph:
         raise CompressError(f"{where}, and the layers of a {family.title} cannot be taken apart here; leave it out")
     trained = [node.spec for node in draft.nodes if node.kind.name == "distill" and isinstance(node.spec, Losses)]
     if not any(LOSSES[loss.name].reads == "classes" and loss.weight > 0 for spec in trained for loss in spec.losses):

@@ -219,7 +219,7 @@ def _model_result(plan: Plan, context: Context, model: Model, outputs: RunOutput
 
 
 def _types(data: ReportedData, gold: np.ndarray, logits: np.ndarray) -> dict[str, EntityScore]:
-    scores = TASK_KINDS[data.spec.kind].types(logits, gold, data.labels, data.spec.metrics)
+    scores = TASK_KINDS[data.spec.kind].scoring.entity_types(logits, gold, data.labels, data.spec.metrics)
     return {name: EntityScore(**vars(each)) for name, each in scores.items()}
 
 

@@ -104,7 +104,7 @@ def run(job: Job[Augment]) -> AugmentInfo:
         seed=job.node.seed,
         outside=names.index(OUTSIDE) if are_entities(names) else None,
         fixed=1 if KINDS[kind].grouped else 0,
-        copied=TASK_KINDS[kind].copied,
+        copied=TASK_KINDS[kind].labels.copied,
         work=job.work,
         on_progress=partial(job.context.listener.progress, "words"),
     )

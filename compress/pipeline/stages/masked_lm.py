@@ -53,7 +53,7 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 
 def _is_unknown(draft: Draft) -> bool:
-    return FAMILIES[draft.sizes["teacher"].architecture].masked_lm is None
+    return FAMILIES[draft.sizes["teacher"].architecture].heads.masked_lm is None
 
 
 def _is_wanted(draft: Draft) -> bool:

@@ -54,10 +54,10 @@ def uses_cooccurrence_init(spec: Pretrain, teacher: TeacherSource) -> bool:
 def _check_start(draft: Draft, stage: str) -> None:
     sizes = draft.sizes["teacher"]
     instead = f"say --set {stage}.start=random"
-    if not FAMILIES[sizes.architecture].cooccurrence_init:
+    if not FAMILIES[sizes.architecture].random.cooccurrence_init:
         recipe = f"{sizes.architecture}-pretrain"
         own = f"take recipe {recipe}, or {instead}" if recipe in names("recipes") else instead
-        known = " or ".join(f"a {name}" for name, family in FAMILIES.items() if family.cooccurrence_init)
+        known = " or ".join(f"a {name}" for name, family in FAMILIES.items() if family.random.cooccurrence_init)
         raise draft.fails(stage, f"start: cooccurrence is for {known}, found {sizes.architecture}; {own}")
     try:
         word_and_position_widths(sizes.hidden, sizes.heads)

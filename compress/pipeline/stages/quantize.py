@@ -172,7 +172,7 @@ def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> Tun
     data, kind = context.task.data, TASK_KINDS[context.task.spec.kind]
     gold = gold_of(data.spec, data.tuning)
     scores = [headline(score(data.spec, data.labels, logits, gold)) for logits in (fp32, int8)]
-    flips = int(differ(kind.answers(fp32), kind.answers(int8)).sum()) if kind.decides else None
+    flips = int(differ(kind.answers(fp32), kind.answers(int8)).sum()) if kind.decisions else None
     return {
         "examples": len(fp32),
         "flips": flips,

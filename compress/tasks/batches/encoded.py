@@ -18,7 +18,7 @@ ENCODE_AT_ONCE = 4096  # texts; bounds the memory of the tokenizer's own objects
 @dataclass(frozen=True)
 class Encoded:
     """Ragged token ids of one split, in its order: int32 ids and int8 segment ids, unpadded. A row is an example, `labels` are what outputs
-    are compared with (`TaskKind.gold`)."""
+    are compared with (`Labels.gold`)."""
 
     input_ids: list[np.ndarray]
     token_type_ids: list[np.ndarray]

@@ -20,7 +20,7 @@ from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 
 @dataclass(frozen=True)
 class EncodedWords(Encoded):
-    """Rows are windows of texts, `labels` the gold of all words (`TaskKind.gold`), `places` the words' tokens. `by_word`: a student is
+    """Rows are windows of texts, `labels` the gold of all words (`Labels.gold`), `places` the words' tokens. `by_word`: a student is
     compared with its teacher at those tokens alone."""
 
     places: Places

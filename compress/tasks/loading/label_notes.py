@@ -22,7 +22,7 @@ _TRUTH = {"false": Decimal(0), "true": Decimal(1)}  # some tools write these, ot
 
 
 def absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
-    present = TASK_KINDS[spec.kind].present(train.labels)
+    present = TASK_KINDS[spec.kind].labels.present(train.labels)
     absent = [name for index, name in enumerate(names) if index not in present]
     return [f"train has no example of the label {name!r}" for name in absent]
 
@@ -90,7 +90,7 @@ def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str,
 def unscored_tuning(spec: TaskSpec, names: tuple[str, ...], tuning: Split) -> list[str]:
     """Return a note if every model scores 0 on the tuning split: it has no entity, or one class, by which Matthews is 0, and F1 of another
     class."""
-    present = TASK_KINDS[spec.kind].present(tuning.labels)
+    present = TASK_KINDS[spec.kind].labels.present(tuning.labels)
     if spec.kind not in ("classification", "tagging") or len(present) != 1:
         return []
     only = names[present.pop()]

@@ -147,8 +147,8 @@ def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple
     files = Files(train="", dev="")
     every = KINDS["tagging"].metrics
     spec = TaskSpec(name="own", kind="tagging", text=(own.text,), label=own.label, metrics=every, files=files)
-    names = listed_tags(own.label, kind.prepared(spec, Rows.of(table, spec)))
-    return "tagging", names, kind.fitting(every, names)[: KINDS["tagging"].usual]
+    names = listed_tags(own.label, kind.labels.prepare(spec, Rows.of(table, spec)))
+    return "tagging", names, kind.scoring.applicable(every, names)[: KINDS["tagging"].usual]
 
 
 def _of_texts(

@@ -230,7 +230,7 @@ def _after_folder(train: Path) -> str:
 
 
 def _prepare_rows(spec: TaskSpec, table: Table) -> Rows:
-    return TASK_KINDS[spec.kind].prepared(spec, Rows.of(table, spec))
+    return TASK_KINDS[spec.kind].labels.prepare(spec, Rows.of(table, spec))
 
 
 def _texts_alone(spec: TaskSpec, table: Table) -> Rows:

@@ -44,7 +44,7 @@ def load(tiny_checkpoint: Callable[[str], Path]) -> Load:
     def make(family: str, *, headless: bool = False, implementation: str | None = None) -> Any:
         auto = AutoModel if headless else AutoModelForSequenceClassification
         return auto.from_pretrained(
-            tiny_checkpoint(family), attn_implementation=implementation or FAMILIES_OF[family].attention
+            tiny_checkpoint(family), attn_implementation=implementation or FAMILIES_OF[family].attention.implementation
         ).eval()
 
     return make
@@ -207,12 +207,12 @@ def test_only_what_was_asked_for_is_kept(load: Load):
 def test_the_model_is_as_it_was_afterwards_even_when_it_fails(load: Load, family: str):
     model, batch = load(family), batch_of()
     compute_features(model, batch, ATTENTION)
-    assert model.config._attn_implementation == FAMILIES_OF[family].attention
+    assert model.config._attn_implementation == FAMILIES_OF[family].attention.implementation
     assert not any("forward" in vars(module) for module in model.modules())
     too_long = {name: tensor.repeat(1, 9) for name, tensor in batch.items()}
     with pytest.raises((IndexError, RuntimeError, ValueError)):
         compute_features(model, too_long, ATTENTION)
-    assert model.config._attn_implementation == FAMILIES_OF[family].attention
+    assert model.config._attn_implementation == FAMILIES_OF[family].attention.implementation
     assert not any("forward" in vars(module) for module in model.modules())
     assert torch.equal(*(compute_features(model, batch, ["logits"])["logits"] for _ in range(2)))
 

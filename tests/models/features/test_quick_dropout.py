@@ -94,7 +94,7 @@ def test_attention_in_training_has_the_values_and_gradients_of_torchs_kernel(
     tiny_checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, family: str
 ):
     model = AutoModelForSequenceClassification.from_pretrained(
-        tiny_checkpoint(family), attn_implementation=FAMILIES[family].attention
+        tiny_checkpoint(family), attn_implementation=FAMILIES[family].attention.implementation
     ).eval()
     monkeypatch.setattr(attention, "_is_plain_faster", lambda query, rate: True)
     ours = gradients(model, batch_of(12))

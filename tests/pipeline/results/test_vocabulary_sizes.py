@@ -29,8 +29,8 @@ def test_words_that_stay_in_fp32_save_bytes_of_fp32(
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.name)
 def test_the_look_up_of_words_is_known_by_its_name(family: Any) -> None:
-    if family.own_model is not None:
-        family.own_model()
+    if family.register_classes is not None:
+        family.register_classes()
     config = AutoConfig.for_model(family.name)
     if not family.layerless:
         setattr(config, family.own_name("num_hidden_layers"), 1)

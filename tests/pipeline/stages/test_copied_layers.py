@@ -98,9 +98,9 @@ def test_a_teacher_of_every_family_has_such_a_student(world: Path, family: str) 
     record = FAMILIES[teacher["model_type"]]
     copied = check(own, teacher[record.own_name("num_hidden_layers")])
     student = read_config(build_stage(own, "student").path)
-    for name in record.layer_lists:  # for example a ModernBERT's, whose layers are local or global
+    for name in record.layers.config_lists:  # for example a ModernBERT's, whose layers are local or global
         assert student[name] == [teacher[name][layer] for layer in copied]
-    assert copied[0] == 0 or not record.own_first_layer
+    assert copied[0] == 0 or not record.layers.first_differs
 
 
 @pytest.mark.slow
