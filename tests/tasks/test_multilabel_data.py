@@ -190,6 +190,14 @@ def test_labels_that_train_does_not_know_are_refused_by_the_file_that_has_them(t
         load_training(spec, folder, None)
 
 
+def test_flags_may_have_a_decimal_point(tmp_path: Path) -> None:
+    """Tools that fill gaps write 0 and 1 so."""
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.csv").write_text(f"text,a,b\nfirst {split},0.0,1.0\nsecond {split},1.0,0\n")
+    spec, folder = own_task(OwnFiles(tmp_path / "train.csv", tmp_path / "dev.csv", label="a,b"))
+    assert load_reported(spec, folder, None).splits["dev"].labels.tolist() == [[0, 1], [1, 0]]
+
+
 def test_other_flags_than_0_and_1_are_refused(tmp_path: Path) -> None:
     for split in ("train", "dev"):
         (tmp_path / f"{split}.csv").write_text("text,a,b\nfirst words,0,1\nsecond words,2,0\n")

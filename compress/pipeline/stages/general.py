@@ -29,6 +29,7 @@ from .layer_importance import layer_importance_inputs
 from .masked_lm import MASKED_LM_TEACHER, reads_masked_lm
 from .projections import described_projections, save_projections
 from .tokenize import add_text
+from .unscored import unscored_notes
 
 if TYPE_CHECKING:
     from ...models.masked_head import MaskedLmHeads
@@ -78,6 +79,7 @@ def _add(draft: Draft, stage: Stage) -> None:
     check_kind(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)
     check_text(draft, spec, stage.id, "student", "teacher")
+    draft.notes.extend(unscored_notes(stage.id, spec.model_dump(exclude_unset=True)))
     described = (
         seeded_fields(draft, spec, draft.base_seed) | described_student(draft) | described_projections(draft, spec)
     )

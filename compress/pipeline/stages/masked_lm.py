@@ -18,6 +18,7 @@ from ..training.info import TrainingInfo
 from ..training.text import text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
 from .tokenize import add_text
+from .unscored import unscored_notes
 
 MASKED_LM_TEACHER = "masked-lm"  # the node
 
@@ -37,6 +38,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     if is_random_init(draft):
         raise draft.fails(stage.id, f"teacher {draft.teacher.card.name} has random weights, which know no words")
     check_text(draft, spec, stage.id, "teacher")
+    draft.notes.extend(unscored_notes(stage.id, spec.model_dump(exclude_unset=True)))
     inputs = {"text": add_text(draft, spec.max_tokens)} | base_teacher_inputs(draft)
     draft.add(
         MASKED_LM,

@@ -55,7 +55,7 @@ def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_L
 def _are_flags(values: Sequence[Any], names: Sequence[str]) -> bool:
     """Whether single texts say yes or no. In lists, and among several labels, such names are labels."""
     single = all(isinstance(value, str) and not value.lstrip().startswith("[") for value in values)
-    known = {flag(name.removesuffix(".0")) for name in names}
+    known = {flag(name) for name in names}
     return single and known == {False, True} and all(len(label_list(value) or ()) < 2 for value in values)
 
 

@@ -13,6 +13,7 @@ from compress.metrics.ranks import best_passages, queries_of, scored_queries
 from compress.spec.task import TaskSpec
 
 from ..reading.columns import Rows
+from ..reading.number_texts import relevance_of
 from ..reading.tables import refuse
 from .kind import ConstantBaseline, Labels, Names, Scoring, TaskKind
 from .regression import REGRESSION, read_scores
@@ -20,6 +21,7 @@ from .regression import REGRESSION, read_scores
 
 def _read(rows: Rows, names: Names) -> np.ndarray:
     """Return float64 [pair, 2]: the relevance, and the number of the query, from 0 in order of first occurrence."""
+    rows = replace(rows, labels=list(map(relevance_of, rows.labels)))
     relevance = read_scores(rows, "relevance")
     wrong = np.flatnonzero(relevance < 0).tolist()
     problems = [(rows.numbers[i], f"expected a relevance of at least 0, found {brief(rows.labels[i])}") for i in wrong]

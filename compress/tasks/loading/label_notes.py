@@ -9,13 +9,13 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
+from compress.files.tabular import is_number
 from compress.metrics.tags import ENTITY_METRICS, OUTSIDE
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
 from ..data import Split
 from ..kinds import TASK_KINDS
-from ..reading.number_texts import is_number
 from ..reading.tables import SHOWN
 
 _TRUTH = {"false": Decimal(0), "true": Decimal(1)}  # some tools write these, others the numbers
