@@ -141,13 +141,13 @@ def test_endings_that_are_named_by_labels_or_written_as_texts(kind: Any, tmp_pat
     paths = [
         write_csv(tmp_path / f"{name}.csv", [{**row, "question": f"{name} {n}"} for n in range(9)]) for name in "td"
     ]
-    assert own_task(OwnFiles(*paths, kind=kind))[0].text == ("question", "A,B,C")
+    assert own_task(OwnFiles(paths[0], paths[1], kind=kind))[0].text == ("question", "A,B,C")
     row = {"question": "Q", "choices": "['one', 'two']", "answer": 1}
     paths = [
         write_csv(tmp_path / f"{name}.csv", [{**row, "question": f"{name} {n}"} for n in range(9)]) for name in "td"
     ]
     with pytest.raises(CompressError, match=r"line 2: choices: expected a list of endings.*a column for each ending"):
-        load_training(*own_task(OwnFiles(*paths, kind=kind)), None)
+        load_training(*own_task(OwnFiles(paths[0], paths[1], kind=kind)), None)
 
 
 def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
