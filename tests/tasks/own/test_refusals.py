@@ -68,7 +68,7 @@ def test_tags_and_answers_in_other_forms_are_no_classes(
     for path in paths:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     text, *pair, label = rows[0]
-    files = OwnFiles(*paths, text, next(iter(pair), None), label)
+    files = OwnFiles(paths[0], paths[1], text, next(iter(pair), None), label)
     with pytest.raises(CompressError, match=rf"train\.jsonl: column '{label}' .*{expected}.*--kind classification"):
         own_task(files)
 
