@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from ..errors import CompressError, brief
 from ..files.tabular import flag, is_vector, label_columns, label_list, label_text
@@ -74,7 +75,7 @@ def report_cut(model: Model) -> None:
     line = (
         f"{count:,} of {model.examples_read:,} {noun} {has} more than {most:,} tokens; the rest{of_each} was not read"
     )
-    print(line, file=sys.stderr)
+    typer.echo(line, err=True)
 
 
 def text_of(names: tuple[str, ...], row: Row, labels: Sequence[str] = ()) -> Text:

@@ -115,8 +115,8 @@ class Embedder(OpenedModel):
     def _outputs(self, examples: list[Text], batch_size: int | None, tokens: int | None) -> np.ndarray:
         texts = [part for example in examples for part in ((example,) if isinstance(example, str) else example)]
         encodings = self._cutter.encode(texts)
-        cut = iter(cut_flags(encodings))
-        self._count([any([next(cut) for _ in range(_size(example))]) for example in examples])
+        cut, ends = cut_flags(encodings), np.cumsum([*map(_size, examples)])
+        self._count([any(cut[end - _size(example) : end]) for example, end in zip(examples, ends, strict=True)])
         vectors = np.zeros((len(texts), self.width), np.float32)
         for chunk, outputs in self._runs(encodings, batch_size, tokens):
             vectors[chunk] = outputs
