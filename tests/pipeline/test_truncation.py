@@ -13,7 +13,7 @@ from worlds import encoder_world
 from compress.cli.plans import plan_documents
 from compress.pipeline import Listener, Request, plan_all, run_all
 from compress.pipeline.results.reported import ReportedSource
-from compress.pipeline.results.truncation import truncation
+from compress.pipeline.results.truncation import truncation, truncation_notes
 from compress.spec.task import TaskSpec
 from compress.tasks import OwnFiles
 
@@ -81,6 +81,32 @@ def test_of_a_few_in_a_hundred_nothing_is_said(world: Path) -> None:
     assert len(notes(world)) == 1
 
 
+def test_a_single_text_is_one(world: Path) -> None:
+    write(world, "train", [4] * 60)
+    (plan,) = plan_all(request(world))
+    (note,) = truncation_notes([plan], {plan.task.fingerprint: ReportedSource.of(plan.task)}).values()
+    assert note.startswith("1 of 10 dev texts has more than 16 tokens and is cut; max_length: 24 in own.yaml")
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        ("embedding", "examples have a text of more than 16 tokens, which is cut"),
+        ("regression", "pairs have more than"),
+    ],
+)
+def test_pairs_are_cut_together_or_each_text_alone(world: Path, kind: str, what: str) -> None:
+    for name in ("train", "dev"):
+        rows = "".join(f"{'film ' * 7}{row},{'bad ' * (7 + row % 2 * 8)},{row % 5}\n" for row in range(40))
+        (world / f"{name}.csv").write_text(f"text,other,label\n{rows}")
+    task = TASK.replace("[text]", "[text, other]").replace("accuracy", "spearman") + f"kind: {kind}\n"
+    (world / "own.yaml").write_text(task)
+    (plan,) = plan_all(request(world))
+    (note,) = truncation_notes([plan], {plan.task.fingerprint: ReportedSource.of(plan.task)}).values()
+    count = 40 if kind == "regression" else 20
+    assert f"{count} of 40 dev {what}" in note
+
+
 def test_estimates_are_marked(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compress.tasks.batches.long_examples._SAMPLE", 50)
     assert notes(world)[0].startswith("about 54 of 54 train, 6 of 6 tuning and 1 of 10 dev texts")
@@ -109,6 +135,7 @@ def test_runs_and_results_say_it_and_only_runs_advise(world: Path) -> None:
             lines.append(line)
 
     (result,) = run_all(request(world), Notices())
-    told = [line for line in lines if "are cut" in line]
-    assert told == [f"{CUT}; max_length: 24 in own.yaml keeps all of them whole"]
+    assert [line for line in lines if "are cut" in line] == [
+        f"{CUT}; max_length: 24 in own.yaml keeps all of them whole"
+    ]
     assert [note for note in result.task.data.notes if "are cut" in note] == [CUT]

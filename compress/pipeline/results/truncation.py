@@ -13,7 +13,7 @@ from ...tasks import LongExamples, long_examples
 from ..plan import Plan
 from .reported import ReportedSource
 
-# Of a split's examples: where fewer are cut, no score can lose more than a point by it, which is within the intervals of most splits.
+# Of a split's examples: where no more are cut, accuracy cannot lose more than a point by it, even if all of them are answered wrongly.
 _SHARE = 0.01
 _MULTIPLE = 8  # of tokens: a length that is recommended
 _IN_WINDOWS = ("word", "question")  # what is labelled in long texts that are read in windows, not cut
@@ -44,9 +44,11 @@ class Truncation:
             if split.longer_than(most)
         ]
         listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+        one = sum(split.longer_than(most) for split in self.splits.values()) == 1
+        has, are = ("has", "is") if one else ("have", "are")
         if kind.unit == "pair":
-            return f"{listed} examples have a text of more than {most} tokens, which is cut"
-        return f"{listed} {'pairs' if self.spec.pairs else 'texts'} have more than {most} tokens and are cut"
+            return f"{listed} examples {has} a text of more than {most:,} tokens, which is cut"
+        return f"{listed} {'pairs' if self.spec.pairs else 'texts'} {has} more than {most:,} tokens and {are} cut"
 
     @property
     def advice(self) -> str:
