@@ -194,7 +194,8 @@ def predict(
 def _print_answers(
     model: Model, examples: Iterable[Any], *, window: int | None, aggregation: str | None, json: bool
 ) -> None:
-    from .row_answers import answers, json_line, plain_line, report_cut
+    from .answer_lines import json_line, plain_line, report_cut
+    from .row_answers import answers
 
     read, kept = tee(examples)
     line = (json_line if json else plain_line)(model)
@@ -233,8 +234,8 @@ def _check_sources(
 
 
 def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation: str | None, **words: Any) -> None:
+    from .answer_lines import report_cut
     from .predictions import VECTORS, predict_file
-    from .row_answers import report_cut
     from .vector_files import write_vectors
 
     try:
