@@ -12,6 +12,7 @@ import tokenizers
 
 from ..errors import CompressError
 from ..files.paths import expand_home
+from ..spec.limits import MOST_THREADS
 from .batches import chunks, pad_batch, tokens_per_run
 from .engine import Engine
 from .folder import read_settings, read_tokenizer
@@ -54,7 +55,7 @@ class OpenedModel:
         precision_hint: str | None = None,
         verify: bool = True,
     ) -> None:
-        check_sizes(threads=threads)
+        check_threads(threads)
         self.folder = expand_home(folder)
         self.settings = read_settings(self.folder)
         self._check_kind()
@@ -133,6 +134,13 @@ def check_sizes(**sizes: int | None) -> None:
     for name, value in sizes.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
             raise CompressError(f"{name} is {value!r}; expected at least 1, a whole number")
+
+
+def check_threads(threads: int | None) -> None:
+    """Raise `CompressError` as `check_sizes` does, and for more threads than any machine here has use for: each takes memory."""
+    check_sizes(threads=threads)
+    if threads is not None and threads > MOST_THREADS:
+        raise CompressError(f"threads is {threads}; expected at most {MOST_THREADS}")
 
 
 def _accept_file(path: Path, real: Path | None = None) -> None:

@@ -46,6 +46,8 @@ def test_a_fresh_bundle_passes_every_check(bundle_of: Callable[[str], Path], tas
 def test_arguments_are_checked_before_anything_runs(bundle: Path) -> None:
     with pytest.raises(CompressError, match="threads is 0; expected at least 1"):
         verify(bundle, threads=0)
+    with pytest.raises(CompressError, match="threads is 1025; expected at most 1024"):
+        verify(bundle, threads=1025)
     with pytest.raises(CompressError, match=r"no-such-task\.yaml"):
         verify(bundle, task=Path("no-such-task.yaml"))
 

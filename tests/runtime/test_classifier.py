@@ -16,6 +16,7 @@ from runtime_toys import LABELS, PAIRS, SINGLES, WORDS, bag, describe, tokenizer
 from compress.errors import CheckFailed, CompressError
 from compress.runtime import Classifier, load
 from compress.runtime.engine import Engine
+from compress.spec.limits import MOST_THREADS
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert"])
@@ -156,6 +157,11 @@ def test_counts_are_whole_numbers_of_at_least_one(folder: Path, number: Any) -> 
     for name in ("batch_size", "tokens"):
         with pytest.raises(CompressError, match=f"{name} is {number!r}; expected at least 1"):
             Classifier(folder).predict(["a text"], **{name: number})
+
+
+def test_threads_are_limited(folder: Path) -> None:
+    with pytest.raises(CompressError, match=f"threads is {MOST_THREADS + 1}; expected at most {MOST_THREADS}"):
+        Classifier(folder, threads=MOST_THREADS + 1)
 
 
 def test_a_folder_may_be_named_from_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
