@@ -46,7 +46,7 @@ CHOICE = AnswerKind(
     output_names=lambda labels: ("score",),
     answers=_scores,
     cells=lambda answer: (answer.ending, round(answer.probability, 6)),
-    line=lambda answer: f"{answer.ending}\t{answer.probability:.4f}",
+    line=lambda answer: f"{' '.join(answer.ending.split())}\t{answer.probability:.4f}",
     fields=lambda answer: {
         "place": answer.place,
         "ending": answer.ending,
