@@ -14,7 +14,7 @@ import typer
 
 from ..errors import CheckFailed, CompressError
 from ..files.tabular import CONLL, DELIMITERS, not_utf8
-from ..spec.limits import MOST_THREADS
+from ..machine import MOST_THREADS
 from .options import path_argument, path_option
 from .screen import check_streams, leave_stdout, lines_of_stdin
 

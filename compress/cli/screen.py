@@ -1,4 +1,4 @@
-"""Consoles for printed tables, lines of stdin, and stdout that takes no more. Imports nothing of the pipeline: a report needs none of it."""
+"""Consoles for printed tables, lines of stdin, and stdout that takes no more. Imports nothing of the pipeline: reports need none of it."""
 
 from __future__ import annotations
 

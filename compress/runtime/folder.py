@@ -245,7 +245,9 @@ def _max_length(folder: Path, bundle: dict[str, Any], tokenizer: dict[str, Any],
     if config.get("model_type") in POSITIONS_AFTER_PADDING and isinstance(positions, int | float):
         positions -= whole_number(folder / "config.json", config, "pad_token_id", 1) + 1  # 1: transformers' default
     limits = (tokenizer.get("model_max_length"), positions)
-    return min([int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < _MOST_LENGTH], default=512)
+    return min(
+        [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < _MOST_LENGTH], default=512
+    )
 
 
 def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:

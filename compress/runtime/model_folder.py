@@ -12,10 +12,10 @@ import tokenizers
 
 from ..errors import CompressError
 from ..files.paths import expand_home
-from ..spec.limits import MOST_THREADS
+from ..machine import MOST_THREADS
 from .batches import chunks, pad_batch, tokens_per_run
 from .engine import Engine
-from .folder import read_settings, read_tokenizer
+from .folder import read_settings, read_tokenizer, unpadded_beside
 from .kinds.kind import Unit
 from .listed_hashes import ListedHashes
 from .runtimes import open_engine
@@ -67,7 +67,10 @@ class OpenedModel:
                 check(self.folder / name)
         self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint, check)
         self.tokenizer = read_tokenizer(self.folder / "tokenizer.json", self.settings)
-        self._unpadded = UnpaddedForm(self._engine, threads, check) if runtime == "onnxruntime" else None
+        self._unpadded = None
+        if runtime == "onnxruntime":
+            form = unpadded_beside(self._engine.path).relative_to(self.folder).as_posix()
+            self._unpadded = UnpaddedForm(self._engine, threads, check, listed=bool(listed and listed.lists(form)))
 
     def __repr__(self) -> str:
         labels = ", ".join(self.labels[:4]) + (f", … ({len(self.labels)})" if len(self.labels) > 4 else "")
@@ -137,7 +140,7 @@ def check_sizes(**sizes: int | None) -> None:
 
 
 def check_threads(threads: int | None) -> None:
-    """Raise `CompressError` as `check_sizes` does, and for more threads than any machine here has use for: each takes memory."""
+    """Raise `CompressError` as `check_sizes` does, and for more than `MOST_THREADS`."""
     check_sizes(threads=threads)
     if threads is not None and threads > MOST_THREADS:
         raise CompressError(f"threads is {threads}; expected at most {MOST_THREADS}")

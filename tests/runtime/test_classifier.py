@@ -14,9 +14,9 @@ import pytest
 from runtime_toys import LABELS, PAIRS, SINGLES, WORDS, bag, describe, tokenizer_file
 
 from compress.errors import CheckFailed, CompressError
+from compress.machine import MOST_THREADS
 from compress.runtime import Classifier, load
 from compress.runtime.engine import Engine
-from compress.spec.limits import MOST_THREADS
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert"])

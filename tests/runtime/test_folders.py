@@ -67,7 +67,10 @@ def test_a_form_that_the_bundle_lists_and_lacks_is_not_replaced_by_another(folde
         (_write("tokenizer.json", "{}"), r"tokenizer\.json: not a tokenizer"),
         (_write("onnx/model.onnx", "not a graph"), r"model\.onnx: not an ONNX file"),
         (_write("bundle.json", '{"max_length": "many"}'), r"bundle\.json: max_length: expected tokens, found 'many'"),
-        (_write("bundle.json", f'{{"max_length": {10**30}}}'), r"bundle\.json: max_length: expected tokens, found 10{30}"),
+        (
+            _write("bundle.json", f'{{"max_length": {10**30}}}'),
+            r"bundle\.json: max_length: expected tokens, found 10{30}",
+        ),
         (
             _write("bundle.json", '{"text_columns": ["a", "b", "c"]}'),
             r"bundle\.json: text_columns: expected at most 2 for this kind of model, found 3; ship or download",

@@ -87,6 +87,17 @@ def test_json_tells_the_text_and_what_computed_the_answer(folder: Path) -> None:
     assert first["scores"][first["label"]] == first["score"]
 
 
+def test_a_label_is_printed_on_one_line_in_one_field(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    names = {str(index): f"no\t{index}\n or\r\nso" for index in range(len(Classifier(folder).labels))}
+    for more in ({}, {"problem_type": "multi_label_classification"}):
+        (folder / "config.json").write_text(json.dumps(config | {"id2label": names} | more))
+        (answer,) = Classifier(folder).predict(["a text"])
+        done = predict(folder, "a text")
+        assert done.stdout.count(b"\n") == 1 and done.stdout.count(b"\t") == int(not more)
+        assert (b"no" in done.stdout) == (answer.label is not None)
+
+
 def test_answers_come_while_the_input_is_still_open(folder: Path) -> None:
     with subprocess.Popen([*PROGRAM, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
