@@ -64,7 +64,7 @@ def test_a_cosine_is_never_beyond_one(folder: Path, monkeypatch: pytest.MonkeyPa
         vectors = np.concatenate([above, second])
         assert abs(float(vectors[0] @ vectors[1])) > 1
         monkeypatch.setattr(model, "_outputs", lambda *_, vectors=vectors: vectors)
-        assert [one.score for one in model.predict([("a", "b")])] == [cosine]
+        assert [one.score for one in model.predict([("a", "b")])] == [cosine]  # type: ignore[union-attr]
 
 
 def test_texts_and_pairs_may_come_mixed(folder: Path) -> None:
