@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import tokenizers
@@ -57,6 +58,9 @@ class OpenedModel:
     ) -> None:
         check_threads(threads)
         self.folder = expand_home(folder)
+        self._place = self.folder.absolute()
+        self._options: Options = {"precision": precision, "threads": threads, "runtime": runtime}
+        self._options |= {"precision_hint": precision_hint, "verify": verify}
         self.settings = read_settings(self.folder)
         self._check_kind()
         self.runtime = runtime
@@ -71,6 +75,10 @@ class OpenedModel:
         if runtime == "onnxruntime":
             form = unpadded_beside(self._engine.path).relative_to(self.folder).as_posix()
             self._unpadded = UnpaddedForm(self._engine, threads, check, listed=bool(listed and listed.lists(form)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, which open the folder anew: a session cannot be copied."""
+        return partial(type(self), self._place, **self._options), ()
 
     def __repr__(self) -> str:
         labels = ", ".join(self.labels[:4]) + (f", … ({len(self.labels)})" if len(self.labels) > 4 else "")
