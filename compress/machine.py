@@ -23,6 +23,7 @@ ISA = {
     "bf16": {"bf16"},
     "sve": {"sve"},
 }
+MOST_THREADS = 1024  # that a command or a call may ask for: each takes memory
 # Extensions that sum int8 products without saturation.
 EXACT_INT8 = frozenset({"avx_vnni", "avx512_vnni", "amx_int8", "dotprod", "i8mm"})
 PACKAGES = (

@@ -185,8 +185,10 @@ def _read(path: Path) -> str:
     """Read a file up to a size limit; never a link, a pipe or a device."""
     if path.is_symlink() or not path.exists():
         refuse_run(path.parent)
-        problem = "a link" if path.is_symlink() else "no such file"
-        raise CompressError(f"{path}: expected a bundle's own file, found {problem}; `compress ship` makes bundles")
+        problem = "no such file; `compress ship` makes bundles"
+        if path.is_symlink():
+            problem = "a link, as in the hub's cache; download the bundle with `hf download --local-dir`, or copy it with `cp -rL`"
+        raise CompressError(f"{path}: expected a bundle's own file, found {problem}")
     try:
         return read_regular(path, "a bundle's own file", MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:

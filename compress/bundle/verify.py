@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import machine
 from ..errors import CheckFailed, CompressError
 from ..files.paths import expand_home
-from ..runtime.model_folder import check_sizes
+from ..runtime.model_folder import check_threads
 from .document import BundleInfo, read_bundle
 from .files import file_problems
 from .graph_checks import FIRST_RUN
@@ -37,7 +37,7 @@ def verify(
     `ship --force` was killed while replacing it. Reads nothing outside `bundle` but the data. Raises `CompressError` when there is
     no bundle or no such data.
     """
-    check_sizes(threads=threads)
+    check_threads(threads)
     folder = expand_home(bundle)
     task = None if task is None else str(task)
     check_name(folder)

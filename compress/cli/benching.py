@@ -12,7 +12,7 @@ import typer
 
 from ..errors import CompressError
 from ..files.paths import check_folder, display_path
-from ..spec.limits import MOST_THREADS
+from ..machine import MOST_THREADS
 from .bundles import Json
 from .options import path_option
 

@@ -6,7 +6,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from io import TextIOWrapper
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +14,9 @@ import typer
 
 from ..errors import CheckFailed, CompressError
 from ..files.tabular import CONLL, DELIMITERS, not_utf8
-from ..spec.limits import MOST_THREADS
+from ..machine import MOST_THREADS
 from .options import path_argument, path_option
-from .screen import check_streams, leave_stdout
+from .screen import check_streams, leave_stdout, lines_of_stdin
 
 if TYPE_CHECKING:
     from .question_rows import Question
@@ -257,10 +256,8 @@ def _read_examples(model: Model) -> Iterator[Text | Question]:
     number, either, chooses = 0, model.settings.kind.unit == "pair", model.settings.kind.unit == "choice"
     from .question_rows import question_in
 
-    if isinstance(sys.stdin, TextIOWrapper):  # in the C locale, Python accepts invalid bytes
-        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="\n")
     try:
-        for number, line in enumerate(sys.stdin, 1):
+        for number, line in enumerate(lines_of_stdin(), 1):
             text = line.rstrip("\r\n")
             pair = "\t" in text if either else model.columns == 2
             yield question_in(text, number) if chooses else (_split(text, number) if pair else text)

@@ -10,7 +10,8 @@ import typer
 
 from ..errors import CompressError
 from ..files.paths import unambiguous_path
-from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
+from ..machine import MOST_THREADS
+from ..spec.limits import LARGEST_SEED, MOST_SEEDS
 
 if TYPE_CHECKING:
     from ..model_choice import Limits

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CheckFailed, CompressError
-from ..spec.limits import MOST_THREADS
+from ..machine import MOST_THREADS
 from . import runs
 from .options import Json, Quiet, path_argument, path_option, request_of
 from .words import check_words, usage_message

@@ -1,9 +1,11 @@
-"""Consoles for printed tables, and stdout that takes no more. Imports nothing of the pipeline: a report needs none of it."""
+"""Consoles for printed tables, lines of stdin, and stdout that takes no more. Imports nothing of the pipeline: reports need none of it."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from ..errors import CompressError
@@ -36,6 +38,16 @@ def check_streams(*, reads: bool, writes: bool) -> None:
         raise CompressError("stdin is closed; give texts, or a file with --input")
     if writes and sys.stdout is None:
         raise CompressError("stdout is closed; open it, or write to a file with --input and --output")
+
+
+def lines_of_stdin() -> Iterator[str]:
+    """Yield the lines of stdin, with their ends. Each is decoded by itself, so that those before one that is no UTF-8 arrive; in the C
+    locale, Python would accept invalid bytes. Raises `UnicodeDecodeError`."""
+    if not isinstance(sys.stdin, TextIOWrapper):
+        yield from sys.stdin
+        return
+    for number, line in enumerate(sys.stdin.buffer):
+        yield line.decode("utf-8" if number else "utf-8-sig")
 
 
 def leave_stdout() -> None:

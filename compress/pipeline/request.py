@@ -14,9 +14,9 @@ import yaml
 from .. import catalog
 from ..errors import CompressError
 from ..files.paths import NOT_PATHS, OWN_FOLDER, display_path, expand_home, unambiguous_path, with_display_paths
-from ..machine import usable_cores
+from ..machine import MOST_THREADS, usable_cores
 from ..quantize.methods import QUANTIZERS
-from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
+from ..spec.limits import LARGEST_SEED, MOST_SEEDS
 from ..spec.recipe import Recipe
 from ..spec.task import TaskSpec
 from ..tasks import OwnFiles, own_task, resolve_task

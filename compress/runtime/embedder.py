@@ -93,7 +93,7 @@ class Embedder(OpenedModel):
                 if isinstance(example, str):
                     yield vectors[row].copy()
                 else:
-                    cosine = vectors[row] @ vectors[row + 1]
+                    cosine = np.clip(vectors[row] @ vectors[row + 1], -1, 1)  # rounding takes equal vectors beyond 1
                     yield from self.settings.kind.answers((), np.array([[cosine]]))
                 row += 1 if isinstance(example, str) else 2
 

@@ -35,6 +35,7 @@ _UNITS: dict[str, Unit] = {
 POSITIONS_AFTER_PADDING = ("camembert", "mpnet", "roberta", "xlm-roberta")
 _WIDTHS = ("hidden_size", "dim", "d_model")  # the families' names for the width of a token's vector
 _MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
+_MOST_LABELS, _MOST_LENGTH = 10**6, 10**6  # of numbers that a file may hold: what is made of them takes memory
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 
@@ -212,7 +213,10 @@ def label_names(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
     names = config.get("id2label")
     if names is None or names == {}:
         # As transformers does.
-        names = {str(i): f"LABEL_{i}" for i in range(whole_number(path, config, "num_labels", 2))}
+        count = whole_number(path, config, "num_labels", 2)
+        if count > _MOST_LABELS:
+            raise CompressError(f"{path}: num_labels: expected at most {_MOST_LABELS:,} without names, found {count:,}")
+        names = {str(i): f"LABEL_{i}" for i in range(count)}
     if not isinstance(names, dict) or not names or set(names) != {str(i) for i in range(len(names))}:
         raise CompressError(f"{path}: id2label: expected names for the ids 0, 1, 2 …, found {names!r}")
     labels = tuple(str(names[str(i)]) for i in range(len(names)))
@@ -234,14 +238,16 @@ def whole_number(path: Path, config: dict[str, Any], name: str, default: int) ->
 def _max_length(folder: Path, bundle: dict[str, Any], tokenizer: dict[str, Any], config: dict[str, Any]) -> int:
     """Return the bundle's own length; else the smaller of the tokenizer's limit and the positions; else 512."""
     if "max_length" in bundle:
-        if isinstance(bundle["max_length"], int) and bundle["max_length"] > 0:
+        if isinstance(bundle["max_length"], int) and 0 < bundle["max_length"] < _MOST_LENGTH:
             return bundle["max_length"]
         raise CompressError(f"{folder / 'bundle.json'}: max_length: expected tokens, found {bundle['max_length']!r}")
     positions = config.get("max_position_embeddings")
     if config.get("model_type") in POSITIONS_AFTER_PADDING and isinstance(positions, int | float):
         positions -= whole_number(folder / "config.json", config, "pad_token_id", 1) + 1  # 1: transformers' default
     limits = (tokenizer.get("model_max_length"), positions)
-    return min([int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < 10**6], default=512)
+    return min(
+        [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < _MOST_LENGTH], default=512
+    )
 
 
 def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from threading import Lock
-from typing import ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import tokenizers
 
 from ..errors import CompressError
 from ..files.paths import expand_home
+from ..machine import MOST_THREADS
 from .batches import chunks, pad_batch, tokens_per_run
 from .engine import Engine
-from .folder import read_settings, read_tokenizer
+from .folder import read_settings, read_tokenizer, unpadded_beside
 from .kinds.kind import Unit
 from .listed_hashes import ListedHashes
 from .runtimes import open_engine
@@ -59,8 +61,11 @@ class OpenedModel:
         precision_hint: str | None = None,
         verify: bool = True,
     ) -> None:
-        check_sizes(threads=threads)
+        check_threads(threads)
         self.folder = expand_home(folder)
+        self._place = self.folder.absolute()
+        self._options: Options = {"precision": precision, "threads": threads, "runtime": runtime}
+        self._options |= {"precision_hint": precision_hint, "verify": verify}
         self.settings = read_settings(self.folder)
         self._check_kind()
         self.runtime = runtime
@@ -71,8 +76,15 @@ class OpenedModel:
                 check(self.folder / name)
         self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint, check)
         self.tokenizer = read_tokenizer(self.folder / "tokenizer.json", self.settings)
-        self._unpadded = UnpaddedForm(self._engine, threads, check) if runtime == "onnxruntime" else None
         self._lock, self.examples_read, self.examples_cut = Lock(), 0, 0
+        self._unpadded = None
+        if runtime == "onnxruntime":
+            form = unpadded_beside(self._engine.path).relative_to(self.folder).as_posix()
+            self._unpadded = UnpaddedForm(self._engine, threads, check, listed=bool(listed and listed.lists(form)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, which open the folder anew: a session cannot be copied."""
+        return partial(type(self), self._place, **self._options), ()
 
     def __repr__(self) -> str:
         labels = ", ".join(self.labels[:4]) + (f", … ({len(self.labels)})" if len(self.labels) > 4 else "")
@@ -145,6 +157,13 @@ def check_sizes(**sizes: int | None) -> None:
     for name, value in sizes.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
             raise CompressError(f"{name} is {value!r}; expected at least 1, a whole number")
+
+
+def check_threads(threads: int | None) -> None:
+    """Raise `CompressError` as `check_sizes` does, and for more than `MOST_THREADS`."""
+    check_sizes(threads=threads)
+    if threads is not None and threads > MOST_THREADS:
+        raise CompressError(f"threads is {threads}; expected at most {MOST_THREADS}")
 
 
 def _accept_file(path: Path, real: Path | None = None) -> None:

@@ -19,18 +19,20 @@ FROM = 0.05  # share of padding in a batch from which on the unpadded form is fa
 
 class UnpaddedForm:
     """The unpadded form of `engine`'s file, opened at the first batch that uses it. May be used from several threads. `check` raises if a
-    file is not the bundle's.
+    file is not the bundle's; `listed`: the bundle has the form.
 
-    The choice depends on the batch alone, so that the same call gives the same answers. An unpadded form that cannot be opened, or that was
-    replaced since the model was opened, is not used, with a warning: it only makes batches faster.
+    The choice depends on the batch alone, so that the same call gives the same answers. An unpadded form that is missing, cannot be opened,
+    or was replaced since the model was opened, is not used, with a warning: it only makes batches faster.
     """
 
-    def __init__(self, engine: Engine, threads: int | None, check: Callable[[Path, Path], None]) -> None:
+    def __init__(
+        self, engine: Engine, threads: int | None, check: Callable[[Path, Path], None], *, listed: bool
+    ) -> None:
         self._padded, self._threads, self._check = engine, threads, check
         # Where the file is now: a link in its path may lead elsewhere, or a relative path, when the form is opened.
         self._place = engine.path.parent.resolve() / engine.path.name
         self._stamp = stamp(self._place)
-        self._wanted = unpadded_beside(self._place).is_file()
+        self._wanted = listed or unpadded_beside(self._place).is_file()
         self._unpadded: Engine | None = None
         self._lock = threading.Lock()
 

@@ -3,5 +3,4 @@ pydantic."""
 
 LARGEST_SEED = 2**32 - 1  # numpy's
 MOST_SEEDS = 1000  # of one command
-MOST_THREADS = 1024
 LARGEST_WHOLE = 2**63 - 1  # in a file or on the command line: libraries do not take larger ones

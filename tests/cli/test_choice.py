@@ -214,6 +214,8 @@ def test_predict_prints_the_ending(cli, bundle: Path) -> None:
     answer = json.loads(said.out)
     assert answer["text"] == ["still near", ["the music", "the town"]]
     assert answer["ending"] == answer["text"][1][answer["place"]] and sum(answer["probabilities"]) == pytest.approx(1)
+    said = cli("predict", bundle, "still near", "--pair", "the\nmusic\tof", "--pair", "the\r\ntown")
+    assert said.out.split("\t")[0] in ("the music of", "the town"), "one line, two fields"
     for wrong in (("a",), ("a", "--pair", "b"), ("a", "b", "--pair", "c", "--pair", "d")):
         said = cli("predict", bundle, *wrong)
         assert said.code == 2 and "--pair: expected one text and at least two endings" in said.err

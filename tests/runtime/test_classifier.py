@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import multiprocessing
+import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +19,7 @@ import pytest
 from runtime_toys import LABELS, PAIRS, SINGLES, WORDS, bag, describe, tokenizer_file
 
 from compress.errors import CheckFailed, CompressError
+from compress.machine import MOST_THREADS
 from compress.runtime import Classifier, load
 from compress.runtime.engine import Engine
 
@@ -156,6 +162,23 @@ def test_counts_are_whole_numbers_of_at_least_one(folder: Path, number: Any) -> 
     for name in ("batch_size", "tokens"):
         with pytest.raises(CompressError, match=f"{name} is {number!r}; expected at least 1"):
             Classifier(folder).predict(["a text"], **{name: number})
+
+
+def test_threads_are_limited(folder: Path) -> None:
+    with pytest.raises(CompressError, match=f"threads is {MOST_THREADS + 1}; expected at most {MOST_THREADS}"):
+        Classifier(folder, threads=MOST_THREADS + 1)
+
+
+def test_a_copy_for_another_process_opens_the_folder_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    model, texts = Classifier(folder.name, precision="fp32", threads=1), ["a text", "another text"]
+    monkeypatch.chdir("/")
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(model.predict, texts).result() == model.predict(texts)
+    assert copy.deepcopy(model).predict(texts) == model.predict(texts)
+    shutil.rmtree(folder)
+    with pytest.raises(CompressError, match=f"{folder}: expected a bundle's folder, found nothing"):
+        pickle.loads(pickle.dumps(model))
 
 
 def test_a_folder_may_be_named_from_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

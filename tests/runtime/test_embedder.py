@@ -57,6 +57,16 @@ def test_a_pair_is_answered_by_its_cosine(folder: Path) -> None:
     assert answers[2].score == pytest.approx(1, abs=1e-6)  # type: ignore[union-attr]
 
 
+def test_a_cosine_is_never_beyond_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of vectors whose length is 1 up to rounding."""
+    model, above = Embedder(folder), np.nextafter(np.eye(1, WIDTH, dtype=np.float32), np.float32(2))
+    for second, cosine in ((above, 1), (-above, -1)):
+        vectors = np.concatenate([above, second])
+        assert abs(float(vectors[0] @ vectors[1])) > 1
+        monkeypatch.setattr(model, "_outputs", lambda *_, vectors=vectors: vectors)
+        assert [one.score for one in model.predict([("a", "b")])] == [cosine]  # type: ignore[union-attr]
+
+
 def test_texts_and_pairs_may_come_mixed(folder: Path) -> None:
     embedder = Embedder(folder)
     one, pair, other = embedder.answers(iter(["a text", ("a text", "it"), "it"]))

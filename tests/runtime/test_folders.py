@@ -59,6 +59,7 @@ def test_a_form_that_the_bundle_lists_and_lacks_is_not_replaced_by_another(folde
             "problem_type: expected regression or multi_label_classification or single_label_classification, found ranking",
         ),
         (_write("config.json", '{"num_labels": "two"}'), "num_labels: expected a whole number, found 'two'"),
+        (_write("config.json", '{"num_labels": 1000001}'), "num_labels: expected at most 1,000,000 without names"),
         (
             _write("config.json", '{"num_labels": 3, "pad_token_id": -1}'),
             "pad_token_id: expected a whole number, found -1",
@@ -66,6 +67,10 @@ def test_a_form_that_the_bundle_lists_and_lacks_is_not_replaced_by_another(folde
         (_write("tokenizer.json", "{}"), r"tokenizer\.json: not a tokenizer"),
         (_write("onnx/model.onnx", "not a graph"), r"model\.onnx: not an ONNX file"),
         (_write("bundle.json", '{"max_length": "many"}'), r"bundle\.json: max_length: expected tokens, found 'many'"),
+        (
+            _write("bundle.json", f'{{"max_length": {10**30}}}'),
+            r"bundle\.json: max_length: expected tokens, found 10{30}",
+        ),
         (
             _write("bundle.json", '{"text_columns": ["a", "b", "c"]}'),
             r"bundle\.json: text_columns: expected at most 2 for this kind of model, found 3; ship or download",

@@ -33,7 +33,8 @@ def test_lines_of_stdin_are_answered_in_order(folder: Path) -> None:
 def test_the_line_that_is_no_utf8_is_named_wherever_blocks_end(folder: Path, tmp_path: Path) -> None:
     good, bad = "a é b\n" * 3000, b"caf\xe9\n"
     done = predict(folder, lines=good.encode() + bad)
-    assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert done.stdout.count(b"\n") == 3000, "those before it are answered"
     assert b"stdin:3001: expected UTF-8 text, found byte 0xe9" in done.stderr
     for name, header, line in (("in.csv", "\ufefftext\n", 3002), ("in.jsonl", "", 3001)):
         path, out = tmp_path / name, tmp_path / "out.jsonl"
@@ -49,7 +50,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_text(folder: Path) -> None:
     done = predict(folder, "--json", lines="\ufeffa b\n\ufeffc\n")
     assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["a b", "\ufeffc"]
     done = predict(folder, lines=b"\xef\xbb\xbffine\n\xff\n")
-    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert (done.returncode, done.stdout.count(b"\n"), done.stderr.count(b"\n")) == (2, 1, 1)
     assert b"stdin:2: expected UTF-8 text, found byte 0xff" in done.stderr
 
 
@@ -84,6 +85,17 @@ def test_json_tells_the_text_and_what_computed_the_answer(folder: Path) -> None:
     assert (first["text"], second["text"]) == ("a café", "b")
     assert (first["runtime"], first["precision"]) == ("onnxruntime", "fp32")
     assert first["scores"][first["label"]] == first["score"]
+
+
+def test_a_label_is_printed_on_one_line_in_one_field(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    names = {str(index): f"no\t{index}\n or\r\nso" for index in range(len(Classifier(folder).labels))}
+    for more in ({}, {"problem_type": "multi_label_classification"}):
+        (folder / "config.json").write_text(json.dumps(config | {"id2label": names} | more))
+        (answer,) = Classifier(folder).predict(["a text"])
+        done = predict(folder, "a text")
+        assert done.stdout.count(b"\n") == 1 and done.stdout.count(b"\t") == int(not more)
+        assert (b"no" in done.stdout) == (answer.label is not None)
 
 
 def test_answers_come_while_the_input_is_still_open(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -117,6 +119,23 @@ def test_one_that_does_not_belong_is_left_alone_with_a_warning(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.predict(RAGGED, tokens=300) == predictions
+    assert {name for name, _ in ran} == {"model.onnx"}
+
+
+def test_one_that_the_bundle_lists_and_lacks_is_missed_aloud(folder: Path, ran: list[tuple[str, float]]) -> None:
+    names = ("config.json", "tokenizer.json", "model.onnx", "model_unpadded.onnx")
+    files = {name: {"sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest()} for name in names}
+    (folder / "bundle.json").write_text(json.dumps({"files": files}))
+    (folder / "model_unpadded.onnx").unlink()
+    model = Classifier(folder, threads=1)
+    with pytest.warns(
+        UserWarning, match=r"model_unpadded\.onnx: no such file, but bundle\.json lists it; .* more slowly"
+    ):
+        model.predict(RAGGED, tokens=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(RAGGED, tokens=300)
+        Classifier(folder, threads=1, verify=False).predict(RAGGED, tokens=300)
     assert {name for name, _ in ran} == {"model.onnx"}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .classification import softmax
-from .kind import AnswerKind, Names, Prediction
+from .kind import AnswerKind, Names, Prediction, one_line
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ CHOICE = AnswerKind(
     output_names=lambda labels: ("score",),
     answers=_scores,
     cells=lambda answer: (answer.ending, round(answer.probability, 6)),
-    line=lambda answer: f"{answer.ending}\t{answer.probability:.4f}",
+    line=lambda answer: f"{one_line(answer.ending)}\t{answer.probability:.4f}",
     fields=lambda answer: {
         "place": answer.place,
         "ending": answer.ending,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .kind import AnswerKind, Names, Prediction
+from .kind import AnswerKind, Names, Prediction, one_line
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -28,5 +28,5 @@ CLASSIFICATION = AnswerKind(
     output_names=lambda labels: labels,
     answers=_answers,
     cells=lambda answer: (answer.label, round(answer.score, 6)),
-    line=lambda answer: f"{answer.label}\t{answer.score:.4f}",
+    line=lambda answer: f"{one_line(answer.label)}\t{answer.score:.4f}",
 )

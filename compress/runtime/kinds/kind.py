@@ -46,6 +46,11 @@ class RelevancePrediction(Prediction):
     probability: float = 0.0
 
 
+def one_line(text: str | None) -> str:
+    """Return `text` without line ends and tabs, which end lines and fields of what `compress predict` prints."""
+    return " ".join(str(text).split())
+
+
 @dataclass(frozen=True)
 class AnswerKind:
     """How the outputs of a model for one kind of task become answers."""

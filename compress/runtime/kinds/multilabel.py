@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .kind import AnswerKind, LabelsPrediction, Names
+from .kind import AnswerKind, LabelsPrediction, Names, one_line
 
 MULTI_LABEL = "multi_label_classification"  # in config.json
 
@@ -24,7 +24,7 @@ def _answers(names: Names, outputs: np.ndarray) -> Iterator[LabelsPrediction]:
 
 
 def _line(answer: LabelsPrediction) -> str:
-    return ", ".join(f"{name} {answer.scores[name]:.4f}" for name in answer.labels) or "-"
+    return ", ".join(f"{one_line(name)} {answer.scores[name]:.4f}" for name in answer.labels) or "-"
 
 
 MULTILABEL = AnswerKind(

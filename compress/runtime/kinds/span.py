@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from .classification import softmax
-from .kind import AnswerKind, Names, Prediction
+from .kind import AnswerKind, Names, Prediction, one_line
 
 Span = tuple[int, int, float]  # start and end in characters of the context, and the score
 
@@ -46,7 +46,7 @@ def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
 
 
 def _line(answer: Answer) -> str:
-    return f"{' '.join(answer.answer.split()) or '-'}\t{answer.score:.4f}"
+    return f"{one_line(answer.answer) or '-'}\t{answer.score:.4f}"
 
 
 SPAN = AnswerKind(

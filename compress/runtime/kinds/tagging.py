@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .classification import softmax
-from .kind import AnswerKind, Names, Prediction
+from .kind import AnswerKind, Names, Prediction, one_line
 
 OUTSIDE = "O"  # the label of words outside every entity
 MARKED = re.compile(r"([BIESLU])-(.+)", re.DOTALL)  # label of a word of an entity: its prefix and type
@@ -90,7 +90,8 @@ def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
 
 
 def _line(answer: Sequence[Entity]) -> str:
-    return ", ".join(f"{' '.join(entity.text.split())} ({entity.label} {entity.score:.4f})" for entity in answer) or "-"
+    entities = (f"{one_line(each.text)} ({one_line(each.label)} {each.score:.4f})" for each in answer)
+    return ", ".join(entities) or "-"
 
 
 def _entity_fields(answer: Sequence[Entity]) -> list[dict[str, Any]]:
