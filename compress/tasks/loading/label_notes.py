@@ -87,19 +87,35 @@ def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str,
     ]
 
 
-def unscored_tuning(spec: TaskSpec, names: tuple[str, ...], tuning: Split) -> list[str]:
-    """Return a note if every model scores 0 on the tuning split: it has no entity, or one class, by which Matthews is 0, and F1 of another
-    class."""
-    present = TASK_KINDS[spec.kind].present(tuning.labels)
-    if spec.kind not in ("classification", "tagging") or len(present) != 1:
+def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: Split, *, own: bool) -> list[str]:
+    """Return a note if the tuning split has one label alone, or lacks labels of train: no checkpoint is chosen by those. `own`: the user
+    provides it."""
+    kind = TASK_KINDS[spec.kind]
+    if not KINDS[spec.kind].named_labels:
         return []
-    only = names[present.pop()]
+    present, known = kind.present(tuning.labels), kind.present(train.labels)
+    fraction = "" if own else ", or raise its `tuning_fraction`"
+    if len(present) == 1 and not KINDS[spec.kind].many:
+        only = names[present.pop()]
+        scores = "every model scores 0 on it" if _is_blind(spec, names, only) else "a model that gives no other is always right"
+        return [
+            f"the tuning split has one label alone, {only!r}: {scores}, so it chooses no checkpoint; name a file with other labels, too, "
+            f"with --tuning, or as `tuning` in the task file{fraction}"
+        ]
+    missing = [name for index, name in enumerate(names) if index in known - present]
+    if not missing:
+        return []
+    listed = ", ".join(map(repr, missing[:SHOWN])) + (f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else "")
+    return [
+        f"the tuning split has no example of {listed}, which train has: no checkpoint is chosen by how well models know "
+        f"{'it' if len(missing) == 1 else 'them'}; name a file with all labels with --tuning, or as `tuning` in the task file{fraction}"
+    ]
+
+
+def _is_blind(spec: TaskSpec, names: tuple[str, ...], only: str) -> bool:
+    """Whether every model scores 0 if `only` is the one label there is: Matthews is then 0, and F1 of another class, and of entities if there
+    is none."""
     blind = {"matthews"} | ({"f1"} if only != (spec.positive or names[-1]) else set())
     if spec.kind == "tagging":
         blind = set(ENTITY_METRICS) if only == OUTSIDE else set()
-    if not blind.issuperset(spec.metrics):
-        return []
-    return [
-        f"the tuning split has one label alone, {only!r}: every model scores 0 on it, so it chooses no checkpoint; name a file with other "
-        "labels, too, with --tuning, or as `tuning` in the task file"
-    ]
+    return blind.issuperset(spec.metrics)
