@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 
-def cover_classes(
-    groups: list[list[int]], drawn: list[list[int]], strata: list[int], goal: int
-) -> list[list[int]]:
+def cover_classes(groups: list[list[int]], drawn: list[list[int]], strata: list[int], goal: int) -> list[list[int]]:
     """Return the `drawn` ones of `groups`, with the smallest group of each class that they miss.
 
     Others leave the split if it would have more than `goal` examples: of classes that have most, and never the last of a class. Each class
@@ -24,7 +22,9 @@ def cover_classes(
     for key in sorted(missing, key=lambda key: (sizes[key], key)):
         held = _count(drawn, strata)
         spare = sizes - held
-        fitting = [rows for rows in groups_of[key] if all(n < spare[each] for each, n in _count([rows], strata).items())]
+        fitting = [
+            rows for rows in groups_of[key] if all(n < spare[each] for each, n in _count([rows], strata).items())
+        ]
         if fitting and not held[key]:
             added = min(fitting, key=len)
             room = _make_room(drawn, strata, goal - len(added))

@@ -97,7 +97,11 @@ def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: 
     fraction = "" if own else ", or raise its `tuning_fraction`"
     if len(present) == 1 and not KINDS[spec.kind].many:
         only = names[present.pop()]
-        scores = "every model scores 0 on it" if _is_blind(spec, names, only) else "a model that gives no other is always right"
+        scores = (
+            "every model scores 0 on it"
+            if _is_blind(spec, names, only)
+            else "a model that gives no other is always right"
+        )
         return [
             f"the tuning split has one label alone, {only!r}: {scores}, so it chooses no checkpoint; name a file with other labels, too, "
             f"with --tuning, or as `tuning` in the task file{fraction}"
@@ -105,7 +109,9 @@ def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: 
     missing = [name for index, name in enumerate(names) if index in known - present]
     if not missing:
         return []
-    listed = ", ".join(map(repr, missing[:SHOWN])) + (f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else "")
+    listed = ", ".join(map(repr, missing[:SHOWN])) + (
+        f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+    )
     return [
         f"the tuning split has no example of {listed}, which train has: no checkpoint is chosen by how well models know "
         f"{'it' if len(missing) == 1 else 'them'}; name a file with all labels with --tuning, or as `tuning` in the task file{fraction}"
