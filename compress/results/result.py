@@ -90,11 +90,11 @@ class Data(Record):
 
     def shares_in_train(self) -> dict[str, float]:
         """Return reported split -> the share of its texts, 0 to 1, that also stand in train, for splits with a note on that."""
-        pattern = re.compile(rf"([\d,]+) of ([\d,]+) (.+) texts {ALSO_IN} train")
+        pattern = re.compile(rf"(\d[\d,]*) of (\d[\d,]*) (.+) texts {ALSO_IN} train")
         shares = {}
         for match in filter(None, map(pattern.fullmatch, self.notes)):
             shared, total = (int(count.replace(",", "")) for count in match.groups()[:2])
-            shares[match[3]] = shared / total
+            shares[match[3]] = shared / max(total, 1)
         shares.pop("tuning", None)
         return shares
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from whole import count_near
 
 from compress.errors import CompressError

@@ -186,8 +186,8 @@ def is_always_right(points: float, guess: float) -> bool:
 def unproven(points: float) -> str:
     """Return what to say of a model that `is_always_right`."""
     return (
-        f"it scores {points:.1f} on the tuning split, as does a constant answer, so nothing shows that it has learnt anything; give a split "
-        "with other answers, too, with --tuning FILE"
+        f"it scores {points:.1f} on the tuning split, as does a constant answer, so nothing shows that it has learnt anything; give a "
+        "split with other answers, too, with --tuning FILE"
     )
 
 

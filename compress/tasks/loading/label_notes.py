@@ -119,8 +119,8 @@ def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: 
 
 
 def _is_blind(spec: TaskSpec, names: tuple[str, ...], only: str) -> bool:
-    """Whether every model scores 0 if `only` is the one label there is: Matthews is then 0, and F1 of another class, and of entities if there
-    is none."""
+    """Whether every model scores 0 if `only` is the one label there is: by Matthews, by F1 of another class, and by that of entities if
+    there are none."""
     blind = {"matthews"} | ({"f1"} if only != (spec.positive or names[-1]) else set())
     if spec.kind == "tagging":
         blind = set(ENTITY_METRICS) if only == OUTSIDE else set()
