@@ -29,7 +29,7 @@ from compress.report.ablation.plot import describe, picture
 from compress.report.tables import difference_cell
 from compress.results import Data, ModelResult, Result, TaskInfo
 from compress.results.fidelity import Delta
-from compress.significance import NORMAL_QUANTILE, half_width, mcnemar, paired_bootstrap
+from compress.stats.significance import NORMAL_QUANTILE, half_width, mcnemar, paired_bootstrap
 
 DERIVED = (
     "These intervals were derived from scores and older intervals on record, not from predictions, by which they would be about "

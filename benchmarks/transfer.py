@@ -26,8 +26,8 @@ from compress.pipeline import Request, build_stage, run_all
 from compress.report.predictions import load_answers, write_answers
 from compress.report.recorded_scores import Scored, metric_of
 from compress.results import PREDICTIONS, Machine, Result
-from compress.significance import paired_bootstrap_seeds
 from compress.spec.recipe import Recipe
+from compress.stats.significance import paired_bootstrap_seeds
 
 TASKS = ("rte", "mrpc", "stsb", "cola", "sst2")
 # Fixed before any score was seen. The learning rate is the largest that Turc et al. 2019 (arXiv:1908.08962) search for models

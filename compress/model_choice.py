@@ -49,6 +49,10 @@ class Limits:
                 raise CompressError(f"{option}: expected a number above 0, found {value:g}")
         if self.min_score is not None and not -100 <= self.min_score <= 100:
             raise CompressError(f"--min-score: expected points from -100 to 100, found {self.min_score:g}")
+        if self.min_score is not None and 0 < self.min_score <= 1:
+            raise CompressError(
+                f"--min-score: {self.min_score:g} is read as points of 100; for {self.min_score:.0%} give {100 * self.min_score:g}"
+            )
 
     def violations(self, model: Measured) -> dict[str, float]:
         """Map each limit that is set to how far the model misses it, as a share of the limit (for the score: in points, over

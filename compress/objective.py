@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from .errors import CompressError
 from .losses import LOSSES
 from .losses.features import LAST_HIDDEN, TOKEN_SCORES
-from .losses.loss import LossSpec, Pairs, Unit
+from .losses.loss import LossSpec, MeanOver, Pairs
 from .models.features.named import Batch, Features
-from .models.heads import HEADS, Head
+from .models.heads import HEADS
 from .models.masked_head import MaskedLmHeads
 from .spec.kinds import KindName
 
@@ -34,14 +34,13 @@ class Objective(nn.Module):
         kind: KindName = "classification",
     ) -> None:
         super().__init__()
-        head = HEADS[kind]
-        self._kind_losses = head.losses
         self._losses = [loss for loss in losses if loss.weight > 0]
         names = [loss.name for loss in self._losses]
         if not names or len(set(names)) != len(names):
             raise CompressError(
                 f"losses: expected different ones, at least one of them with a weight above 0; found {names}"
             )
+        self._forms = {name: HEADS[kind].form_of(LOSSES[name]) for name in names}
         self._compared = {loss.name: LOSSES[loss.name].compares(loss, layers) for loss in self._losses}
         if lacking_layers := [name for name, compared in self._compared.items() if not compared]:
             raise CompressError(f"losses: {', '.join(lacking_layers)} needs matched layers; found none")
@@ -55,7 +54,7 @@ class Objective(nn.Module):
             raise ValueError(f"losses {names}: what reads masked tokens needs masked-LM heads")
         if masked_lm is not None and self.heads_run[0]:
             self.student_features |= masked_lm.student_features
-        self.means_over: dict[str, Unit] = {name: _mean_over(name, head) for name in names}
+        self.means_over: dict[str, MeanOver] = {name: form.mean_over for name, form in self._forms.items()}
         self.projections = nn.ModuleDict(
             {
                 name: _projection(*widths)
@@ -94,8 +93,7 @@ class Objective(nn.Module):
         for student_feature, teacher_feature in self._compared[loss.name]:
             prediction = self._student_feature(loss.name, student_feature, student)
             target = None if teacher_feature is None else teacher[teacher_feature]
-            compute = self._kind_losses.get(loss.name, LOSSES[loss.name].compute)
-            parts.append(compute(loss, prediction, target, batch))
+            parts.append(self._forms[loss.name].compute(loss, prediction, target, batch))
         return torch.stack(parts).sum()
 
     def _student_feature(self, loss: str, feature: str, student: Features) -> Tensor:
@@ -104,11 +102,6 @@ class Objective(nn.Module):
             if loss in learnt:
                 return learnt[loss](student[feature])
         return student[feature]
-
-
-def _mean_over(name: str, head: Head) -> Unit:
-    """Return what the loss averages over."""
-    return head.means_over.get(name, "tokens" if LOSSES[name].per_token else "examples")
 
 
 def _read(compared: frozenset[str]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from compress import CompressError
 from compress.report.predictions import load_answers
 from compress.report.recorded_scores import Scored, metric_of
 from compress.results import PREDICTIONS, ModelResult, Result, read_result
-from compress.significance import paired_bootstrap
+from compress.stats.significance import paired_bootstrap
 
 
 def main() -> None:

@@ -55,7 +55,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the slowest files first, so that no core waits for another at the end."""
     places = ("tests/pipeline/test_gpu_stages.py", "tests/training/test_parallel.py", "tests/test_extending.py")
     places += ("tests/test_examples.py", "tests/recipes/", "tests/bench/", "tests/export/", "tests/faults/")
-    places += ("tests/models/", "tests/pipeline/", "tests/cli/", "tests/test_campaign.py", "tests/test_coverage.py")
+    places += (
+        "tests/models/",
+        "tests/pipeline/",
+        "tests/cli/",
+        "tests/test_campaign.py",
+        "tests/stats/test_coverage.py",
+    )
     order = {place: number for number, place in enumerate(places)}
     items.sort(
         key=lambda item: min((order[place] for place in places if item.nodeid.startswith(place)), default=len(places))

@@ -20,7 +20,7 @@ from compress.metrics.answers import (
     normalized_answer,
     question_gold,
 )
-from compress.significance import mcnemar_p, paired_bootstrap
+from compress.stats.significance import mcnemar_p, paired_bootstrap
 from compress.tasks import TASK_KINDS
 
 BOTH = AnswersHeadline(("exact_match", "f1_span"))
@@ -238,9 +238,9 @@ def test_exact_answers_lost_and_gained_are_counted_apart() -> None:
     before[:4, EXACT] = 1
     after[[0, 4, 5], EXACT] = 1
     after[1:4, F1] = 0.99  # nearly exact does not count
-    assert TASK_KINDS["span"].exact_flips(before, after) == (3, 2)
-    assert TASK_KINDS["span"].exact_flips(before, before) == (0, 0)
-    assert TASK_KINDS["classification"].exact_flips(before, after) is None
+    assert TASK_KINDS["span"].fidelity.exact_flips(before, after) == (3, 2)
+    assert TASK_KINDS["span"].fidelity.exact_flips(before, before) == (0, 0)
+    assert TASK_KINDS["classification"].fidelity.exact_flips(before, after) is None
 
 
 def test_a_tie_of_the_span_and_none_is_answered_at_zero() -> None:

@@ -58,27 +58,29 @@ def test_what_is_refused() -> None:
 def test_the_constant_answers_the_usual_place() -> None:
     kind = TASK_KINDS["choice"]
     labels = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [1, 2], [0, 2]])
-    assert kind.gold(labels, ()).tolist() == [1, 1, 0]
-    outputs = kind.constant(labels, (), np.array([1, 0, 1, 3]))
+    assert kind.labels.gold(labels, ()).tolist() == [1, 1, 0]
+    outputs = kind.constant_baseline.outputs(labels, (), np.array([1, 0, 1, 3]))
     assert outputs.argmax(1).tolist() == [1] * 4 and outputs.shape == (4, 4)
 
 
 def test_confidence_and_divergence_are_of_a_questions_endings() -> None:
     kind = TASK_KINDS["choice"]
-    assert kind.confidence is not None and kind.right is not None
-    np.testing.assert_allclose(kind.confidence(OUTPUTS[[1, 2]]), [1 / 2, 1 / 3])
-    assert kind.divergence(OUTPUTS, OUTPUTS) == pytest.approx(0, abs=1e-12)
+    assert kind.decisions is not None
+    np.testing.assert_allclose(kind.decisions.confidence(OUTPUTS[[1, 2]]), [1 / 2, 1 / 3])
+    assert kind.fidelity.divergence(OUTPUTS, OUTPUTS) == pytest.approx(0, abs=1e-12)
     first, second = np.array([[1.0, 0.0, NO_SCORE]]), np.array([[0.0, 1.0, NO_SCORE]])
     shared = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()
-    assert kind.divergence(first, second) == pytest.approx(float((shared * np.log(shared / shared[::-1])).sum()))
-    assert kind.logits(OUTPUTS).shape == (10,) and kind.width(()) is None
-    assert kind.written(1, ()) == "ending 1"
+    assert kind.fidelity.divergence(first, second) == pytest.approx(
+        float((shared * np.log(shared / shared[::-1])).sum())
+    )
+    assert kind.logits(OUTPUTS).shape == (10,) and kind.output_count(()) is None
+    assert kind.labels.format(1, ()) == "ending 1"
 
 
 def test_the_mean_of_teachers_is_of_probabilities() -> None:
-    kind = TASK_KINDS["choice"]
-    assert kind.mean is not None
+    ensemble = TASK_KINDS["choice"].ensemble
+    assert ensemble is not None
     first, second = np.array([[1.0, 0.0, NO_SCORE]]), np.array([[0.0, 3.0, NO_SCORE]])
-    probabilities = np.exp(kind.mean([first, second]))
+    probabilities = np.exp(ensemble.mean([first, second]))
     each = [np.exp(one[:, :2]) / np.exp(one[:, :2]).sum() for one in (first, second)]
     np.testing.assert_allclose(probabilities, np.append(np.mean(each, axis=0), [[0]], axis=1), atol=1e-12)

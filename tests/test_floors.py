@@ -17,21 +17,17 @@ FLOORS = {
         "catalog",
         "store",
         "results",
-        "timing",
+        "stats",
         "runtime",
         "metrics",
-        "significance",
-        "percentiles",
         "machine",
         "sessions",
         "graphs",
-        "fidelity",
         "processes",
         "files",
         "hub",
         "tokenization",
         "provenance",
-        "goals",
         "model_choice",
     ),
     2: ("models", "objective", "tasks", "corpus", "vocabulary"),
@@ -191,7 +187,7 @@ INSIDE = {
 
 
 def part_inside(name: str) -> str:
-    """Return the part: `compress.pipeline.plan.Node` and `pipeline/plan/plan.py` -> `plan`; `__init__` for the package itself."""
+    """Return the part: `compress.pipeline.plan.Node` and `pipeline/plan/node.py` -> `plan`; `__init__` for the package itself."""
     words = name.removesuffix(".py").replace("/", ".").removeprefix("compress.").split(".")
     return words[1] if len(words) > 1 else "__init__"
 

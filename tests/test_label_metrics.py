@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics as sk
 
 from compress.metrics import FEWEST, LabelsHeadline
-from compress.significance import paired_bootstrap
+from compress.stats.significance import paired_bootstrap
 
 EVERY = ("f1_micro", "f1_macro", "mean_average_precision", "accuracy")
 

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from compress.errors import CompressError
 from compress.metrics import CorrelationHeadline, MeanHeadline
-from compress.significance import paired_bootstrap
+from compress.stats.significance import paired_bootstrap
 
 SIZES = (40, 25, 60)
 SPEARMAN = CorrelationHeadline(("spearman",))

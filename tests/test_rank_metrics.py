@@ -11,7 +11,7 @@ from sklearn.metrics import ndcg_score
 from compress.errors import CompressError
 from compress.metrics import FEWEST, RanksHeadline
 from compress.metrics.ranks import best_passages, queries_of
-from compress.significance import paired_bootstrap
+from compress.stats.significance import paired_bootstrap
 
 NDCG, MRR, BOTH = RanksHeadline(("ndcg@10",)), RanksHeadline(("mrr@10",)), RanksHeadline(("ndcg@10", "mrr@10"))
 

@@ -16,7 +16,7 @@ from metric_references import headline_of
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline
 from compress.report.ablation.plot import describe, picture
-from compress.significance import paired_bootstrap_seeds
+from compress.stats.significance import paired_bootstrap_seeds
 
 REPORTS = Path(__file__).parents[1] / "reports"
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"

@@ -16,7 +16,7 @@ from compress.pipeline.results.reported import ReportedSource
 from compress.spec.task import TaskSpec
 from compress.tasks import TrainingData, load_training, resolve_task
 
-# Code that reads or holds the reported splits; and its allowed users: measuring, its results, `compress verify`, and a plan's note.
+# Code that reads or holds the reported splits; and its allowed users: measuring, its results, `compress verify`, and a plan's notes.
 DOORS = ("compress.tasks.load_reported", "compress.tasks.ReportedData", "compress.pipeline.results.reported")
 INNER = ("compress.tasks.loading", "compress.tasks.sources")
 MEASURES = {
@@ -24,6 +24,7 @@ MEASURES = {
     "pipeline/results/measure.py",
     "pipeline/results/ensemble.py",
     "pipeline/results/assemble.py",
+    "pipeline/results/truncation.py",
     "pipeline/run.py",
     "bundle/accuracy.py",
     "cli/plans.py",

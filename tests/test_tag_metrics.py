@@ -15,7 +15,7 @@ from compress.metrics import FEWEST, TagsHeadline, are_entities
 from compress.metrics.tags import chunks, concatenate_labels, entity_flips, split_labels, type_scores
 from compress.runtime.kinds import Prediction
 from compress.runtime.kinds.tagging import entities
-from compress.significance import mcnemar_p, paired_bootstrap
+from compress.stats.significance import mcnemar_p, paired_bootstrap
 
 NAMES = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-ORG-X", "I-ORG-X")
 SHARES = (0.4, 0.1, 0.15, 0.1, 0.15, 0.05, 0.05)

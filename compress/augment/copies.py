@@ -57,7 +57,7 @@ def augment(
     If words are labelled, a copy's labels move with its words; `outside` is then the label of words outside entities, and other words are
     never replaced, since another name need not be of the same type. If answers are spans, only the questions are rewritten, as answers must
     stay at their positions in unchanged contexts. `fixed`: the number of leading texts of an example that are unchanged. `copied`: as
-    `TaskKind.copied`. `tokenizer`: determines which words are known, if there is no masked language model. `work`: a folder for finished
+    `Labels.copied`. `tokenizer`: determines which words are known, if there is no masked language model. `work`: a folder for finished
     parts of exactly this call, from which an interrupted call continues. `on_progress` receives (words done, words in total) of the masked
     language model.
 

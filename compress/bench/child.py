@@ -32,10 +32,11 @@ def peak_memory_bytes() -> int:
 
 
 class Server:
-    """Answers one request at a time; keeps the model and the prepared inputs of each shape."""
+    """Answers one request at a time, `load` before all others; keeps the model and the prepared inputs of each shape."""
+
+    runner: Runner
 
     def __init__(self) -> None:
-        self.runner: Runner | None = None
         self.prepared: dict[tuple[int, ...], Callable[[], object]] = {}
         self.ran: set[tuple[int, ...]] = set()
 
@@ -51,7 +52,6 @@ class Server:
 
     def prepare(self, rows: Sequence[int]) -> None:
         """Prepare the inputs. CompressError if the model cannot run them; nothing is run."""
-        assert self.runner is not None
         self.prepared[tuple(rows)] = self.runner.prepare(rows)
 
     def warm(self, rows: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ from math import log
 
 import numpy as np
 
-from ..percentiles import LEVEL, percentile_interval
+from ..stats.percentiles import LEVEL, percentile_interval
 
 FEWEST = 6  # the fewest values whose extremes enclose the median with 95% confidence: 1 - 2 · 0.5⁶ = .969
 NARROW = 0.05  # half-width of an interval that is narrow enough, as a fraction of the median

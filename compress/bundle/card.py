@@ -14,9 +14,9 @@ from ..report.finetuning_choice import format_choice
 from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
+from ..results.timing import doubts, headline, uses_cpu_time
 from ..runtime.folder import MODEL_FILES
 from ..spec.kinds import KINDS
-from ..timing import doubts, headline, uses_cpu_time
 from .document import DTYPES, BundleInfo, Precision
 from .papers import bibtex
 from .samples import LANGUAGES, SAMPLES, sample

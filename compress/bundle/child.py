@@ -15,11 +15,13 @@ class Server:
         self._checks = Verification(Path(folder), read_bundle(Path(folder)), **options)
 
     def begin(self) -> tuple[str, str] | None:
-        step = self._checks.begin()
-        return None if step is None else (step.name, step.file)
+        if (step := self._checks.begin()) is None:
+            return None
+        self._step = step
+        return step.name, step.file
 
     def make(self) -> dict[str, Any]:
-        return self._checks.make().model_dump(mode="json")
+        return self._checks.make(self._step).model_dump(mode="json")
 
 
 if __name__ == "__main__":

@@ -22,22 +22,19 @@ FIRST_RUN = "labels"  # the first check in which a runtime opens a graph
 
 class Verification:
     """The checks of the graphs in a bundle whose files are the ones it lists, in order: `begin` returns the next one, `make`
-    runs it. If one of the graphs is not sound, answers and scores are not checked."""
+    runs one. If one of the graphs is not sound, answers and scores are not checked."""
 
     def __init__(self, folder: Path, info: BundleInfo, *, simulate: bool = False, **scores: Any) -> None:
         """`scores`: task, data_dir and threads, as for `verify`."""
         self._steps = self._all_steps(folder, info, simulate, scores)
-        self._next: Step | None = None
         self._failed = False
 
     def begin(self) -> Step | None:
-        self._next = next(self._steps, None)
-        return self._next
+        return next(self._steps, None)
 
-    def make(self) -> Check:
+    def make(self, step: Step) -> Check:
         """Run the check. Anything that goes wrong with an untrusted graph is a failed check."""
-        assert self._next is not None
-        step, problem = self._next, ""
+        problem = ""
         try:
             return Check(name=step.name, passed=True, detail=readable(step.detail()))
         except (KeyboardInterrupt, SystemExit):
@@ -52,8 +49,8 @@ class Verification:
     def checks(self) -> list[Check]:
         """Run all checks in this process."""
         checks = []
-        while self.begin() is not None:
-            checks.append(self.make())
+        while (step := self.begin()) is not None:
+            checks.append(self.make(step))
         return checks
 
     def _all_steps(self, folder: Path, info: BundleInfo, simulate: bool, scores: dict[str, Any]) -> Iterator[Step]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import CheckFailed
-from ..fidelity import differ
 from ..runtime.passages import NO_SCORE
 from ..spec.kinds import KINDS, Unit
+from ..stats.fidelity import differ
 from ..tasks import TASK_KINDS
 from .document import BundleInfo
 from .probes import rows_of
@@ -73,7 +73,7 @@ def differences(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> np.n
 
 def makes_decisions(info: BundleInfo) -> bool:
     """Whether answers are decisions that may change: one ending without the others is not."""
-    return TASK_KINDS[info.task.kind].decides and KINDS[info.task.kind].unit != "choice"
+    return TASK_KINDS[info.task.kind].decisions is not None and KINDS[info.task.kind].unit != "choice"
 
 
 def decision_word(info: BundleInfo) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
 from itertools import tee
 from pathlib import Path
@@ -194,10 +194,11 @@ def predict(
 def _print_answers(
     model: Model, examples: Iterable[Any], *, window: int | None, aggregation: str | None, json: bool
 ) -> None:
+    from .answer_lines import json_line, plain_line, report_cut
     from .row_answers import answers
 
     read, kept = tee(examples)
-    line = (_json_line if json else _plain_line)(model)
+    line = (json_line if json else plain_line)(model)
     answered = answers(model, read, window=window, aggregation=aggregation)
     try:
         for answer, example in zip(answered, kept, strict=False):  # answers end with the stream
@@ -205,6 +206,8 @@ def _print_answers(
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed the pipe
         leave_stdout()
+        return
+    report_cut(model)
 
 
 _DATA = (*DELIMITERS, ".json", ".jsonl", ".ndjson", ".parquet", *CONLL)
@@ -231,6 +234,7 @@ def _check_sources(
 
 
 def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation: str | None, **words: Any) -> None:
+    from .answer_lines import report_cut
     from .predictions import VECTORS, predict_file
     from .vector_files import write_vectors
 
@@ -242,25 +246,9 @@ def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation
     except BrokenPipeError:
         leave_stdout()
         return
+    report_cut(model)
     if summary is not None:
         typer.echo(summary, err=output is None)
-
-
-def _plain_line(model: Model) -> Callable[[Any, Any], str]:
-    return lambda _, answer: model.settings.kind.line(answer)
-
-
-def _json_line(model: Model) -> Callable[[Any, Any], str]:
-    """Return a function that formats JSON lines. Every line records what computed it, so that answers of several runs can be combined."""
-    import json
-
-    by = {"runtime": model.runtime, "precision": model.precision}
-    by |= {"precision_hint": model.precision_hint} if model.precision_hint else {}
-
-    def line(text: Text, answer: Any) -> str:
-        return json.dumps({"text": text, **model.settings.kind.fields(answer), **by}, ensure_ascii=False)
-
-    return line
 
 
 def _read_examples(model: Model) -> Iterator[Text | Question]:

@@ -125,7 +125,7 @@ def _tasks() -> list[dict[str, str]]:
         {
             "task": name,
             "texts": " + ".join(spec.text),
-            "labels": ", ".join(spec.labels) if spec.labels else TASK_KINDS[spec.kind].label_words,
+            "labels": ", ".join(spec.labels) if spec.labels else TASK_KINDS[spec.kind].labels.description,
             "metrics": ", ".join(spec.metrics),
             "data": "embedded" if spec.synthetic else "--data-dir, or the hub",
         }

@@ -249,7 +249,7 @@ MaxSize = Annotated[
 ]
 MinScore = Annotated[
     float | None,
-    typer.Option("--min-score", help="Minimum score on the tuning split, in points.", rich_help_panel=LIMITS),
+    typer.Option("--min-score", help="Minimum score on the tuning split, in points of 100.", rich_help_panel=LIMITS),
 ]
 
 

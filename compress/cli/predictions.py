@@ -16,6 +16,7 @@ from ..files.atomic import creating
 from ..files.tabular import CONLL, WORDS
 from .question_rows import AnsweredQuestions, question_columns
 from .row_answers import Answered, AnsweredTexts
+from .row_checks import check_rows
 from .row_files import MARK, Row, Rows, TableRows, Writer, check_form, suffix_of
 
 if TYPE_CHECKING:
@@ -96,11 +97,14 @@ def _check_scorable(model: Model) -> None:
 
 
 def _check_rows(rows: Rows | TableRows, answered: Answered, writer: Writer | WordWriter) -> None:
-    """Raise `CompressError` for a row that cannot be read, answered, scored or written, before any is answered."""
-    for row in rows:
+    """Raise `CompressError` for rows that cannot be read, answered, scored or written, before any is answered."""
+
+    def check(row: Row) -> None:
         answered.read(row)
         _added_fields(row, None, None)
         writer.write(row)
+
+    check_rows(rows, check)
 
 
 def _summary(answered: Answered, output: Path | None) -> str:

@@ -19,7 +19,7 @@ from .words import check_words, usage_message
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..reproduction import Comparison, Condition, Figure, MovedData, Rerun, RunComparison
+    from ..reproduction import Condition, Figure, MovedData, ReproducedRun, Reproduction, Rerun
     from ..results import Result
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -66,7 +66,7 @@ def reproduce(
 
     Times are not measured again. If interrupted, repeat the command to continue.
     """
-    from ..reproduction import MovedData, check_reruns, compare, rerun_all
+    from ..reproduction import MovedData, check_reruns, compare_reruns, rerun_all
     from .display import Display
     from .screen import console
 
@@ -78,16 +78,16 @@ def reproduce(
             for line in rerun.changed:
                 display.notice(f"{rerun.recorded.run}: {line}")
         results = rerun_all(reruns, display)
-    comparison = compare(reruns, results, source)
+    reproduction = compare_reruns(reruns, results, source)
     if json:
-        typer.echo(comparison.model_dump_json(indent=1))
+        typer.echo(reproduction.model_dump_json(indent=1))
     else:
-        for line in _summary_lines(comparison):
+        for line in _summary_lines(reproduction):
             typer.echo(line)
-        console().print(_table(comparison))
-        typer.echo(", ".join(f"{count} {verdict}" for verdict, count in comparison.verdicts.items()))
-    if failed := comparison.verdicts.get("differs"):
-        raise CheckFailed(f"{source}: {failed} of {sum(comparison.verdicts.values())} figures differ")
+        console().print(_table(reproduction))
+        typer.echo(", ".join(f"{count} {verdict}" for verdict, count in reproduction.verdicts.items()))
+    if failed := reproduction.verdicts.get("differs"):
+        raise CheckFailed(f"{source}: {failed} of {sum(reproduction.verdicts.values())} figures differ")
 
 
 def plan_reruns(source: Path, moved: MovedData, out: Path, threads: int | None) -> list[Rerun]:
@@ -147,24 +147,24 @@ def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path
     return request_of({**locate_files(words, folder, moved), "out": out, "threads": threads, "fsdp": False})
 
 
-def _summary_lines(comparison: Comparison) -> Iterator[str]:
+def _summary_lines(reproduction: Reproduction) -> Iterator[str]:
     """Yield lines on what is the same of machine, versions and code; if runs differ in this, for each group of runs."""
     groups: dict[tuple[str, ...], int] = {}
-    for run in comparison.runs:
+    for run in reproduction.runs:
         lines = tuple(_conditions(run))
         groups[lines] = groups.get(lines, 0) + 1
     for lines, count in groups.items():
         if len(groups) > 1:
-            yield f"{count} of {len(comparison.runs)} runs:"
+            yield f"{count} of {len(reproduction.runs)} runs:"
         yield from lines
-    stored = sum(run.stages_from_store for run in comparison.runs)
+    stored = sum(run.stages_from_store for run in reproduction.runs)
     if stored:
-        total = sum(run.stages for run in comparison.runs)
-        yield f"Stages: {stored} of {total} were in {comparison.out}/.store already and were not made again."
+        total = sum(run.stages for run in reproduction.runs)
+        yield f"Stages: {stored} of {total} were in {reproduction.out}/.store already and were not made again."
     yield "Times are not measured again."
 
 
-def _conditions(run: RunComparison) -> Iterator[str]:
+def _conditions(run: ReproducedRun) -> Iterator[str]:
     from ..reproduction import DECIDED_BY_TIMES
 
     same = [each.name for each in run.conditions if each.same and each.now is not None]
@@ -190,7 +190,7 @@ def _format_condition(condition: Condition) -> str:
     return recorded if condition.now == condition.recorded else f"{recorded}; now {condition.now or 'none'}"
 
 
-def _table(comparison: Comparison) -> Table:
+def _table(reproduction: Reproduction) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -198,7 +198,7 @@ def _table(comparison: Comparison) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("Model", "Figure", "Recorded", "Now", "Other answers", "Verdict"):
         shown.add_column(name, justify="left" if name in ("Model", "Figure", "Verdict") else "right", overflow="fold")
-    for run in comparison.runs:
+    for run in reproduction.runs:
         shown.add_section()
         shown.add_row(Text(f"{run.recipe} on {run.task}, seed {run.seed}"), style="bold underline")
         for figure in run.figures:

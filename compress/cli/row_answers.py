@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompressError
+from ..errors import CompressError, brief
 from ..files.tabular import flag, is_vector, label_columns, label_list, label_text
 from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction
 from ..runtime.reading import check_unicode
@@ -98,7 +98,10 @@ class Answered(ABC):
         from ..tasks import TASK_KINDS
 
         fields, kind = KINDS[self._kind], TASK_KINDS[self._kind]
-        words = [_with_interval(name, kind.headline((name,), -1, self.model.labels), outputs, gold) for name in metrics]
+        words = [
+            _with_interval(name, kind.scoring.headline((name,), -1, self.model.labels), outputs, gold)
+            for name in metrics
+        ]
         what = fields.unit if fields.grouped is None else fields.grouped[fields.unit != "choice"]
         return f"{len(gold):,} {what}{'' if len(gold) == 1 else 's'}: {', '.join(words)}; 95% intervals"
 
@@ -143,8 +146,9 @@ class AnsweredTexts(Answered):
             return None
         if self._fields.named_labels:
             return self._id(row, value)
-        gold = _gold_number(row, str(self._label), value)
-        return self._relevance(row, gold) if self._kind == "ranking" else gold
+        if self._kind == "ranking":
+            return self._relevance(row, value)
+        return _gold_number(row, str(self._label), value)
 
     def add(self, row: Row, answer: Prediction) -> None:
         if self._label is None:
@@ -156,8 +160,11 @@ class AnsweredTexts(Answered):
         else:
             self._outputs.append([answer.score])
 
-    def _relevance(self, row: Row, gold: float) -> tuple[float, int]:
+    def _relevance(self, row: Row, value: Any) -> tuple[float, int]:
         """Return the relevance with the number of its query."""
+        from ..tasks.reading.number_texts import relevance_of
+
+        gold = _gold_number(row, str(self._label), relevance_of(value))
         if gold < 0:
             raise CompressError(f"{row.place}: {self._label}: expected a relevance of at least 0, found {gold:g}")
         return gold, self._queries.setdefault(row.values[self._columns[0]], len(self._queries))
@@ -168,7 +175,7 @@ class AnsweredTexts(Answered):
             raise CompressError(f"--label: expected the columns {','.join(self._names)}, found {','.join(columns)}")
         marks = {name: flag(row.values[name]) for name in columns}
         if wrong := next((name for name, mark in marks.items() if mark is None), None):
-            raise CompressError(f"{row.place}: {wrong}: expected 0 or 1, found {str(row.values[wrong])[:60]!r}")
+            raise CompressError(f"{row.place}: {wrong}: expected 0 or 1, found {brief(row.values[wrong])}")
         return [bool(marks[name]) for name in self._names]
 
     def _flags(self, row: Row, value: Any) -> list[bool]:
@@ -177,11 +184,11 @@ class AnsweredTexts(Answered):
         labels = label_list(value)
         if labels and self._may_be_flag(value, labels):
             raise CompressError(
-                f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}; "
+                f"{row.place}: {self._label}: expected a list of labels, found {brief(value)}; "
                 f"for columns of 0 and 1 give --label {','.join(self._names)}"
             )
         if labels is None:
-            raise CompressError(f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}")
+            raise CompressError(f"{row.place}: {self._label}: expected a list of labels, found {brief(value)}")
         ids = {self._id(row, name) for name in labels}
         return [index in ids for index in range(len(self._names))]
 
@@ -217,7 +224,7 @@ class AnsweredTexts(Answered):
         outputs = np.array(self._outputs, dtype=np.float64)[scored]
         if not len(gold):
             raise CompressError("nothing can be scored: no pair has a score")
-        if TASK_KINDS[self._kind].correlates and (gold == gold[0]).all():
+        if TASK_KINDS[self._kind].scoring.by_correlation and (gold == gold[0]).all():
             raise CompressError(f"nothing can be scored: all scores are {gold[0]:g}")
         metrics = _METRICS.get(self._kind, self._fields.metrics[: self._fields.usual])
         rows, notes = self._scored_rows(gold)
@@ -257,6 +264,6 @@ def _gold_number(row: Row, label: str, value: Any) -> float:
 
     number = parse_number(value)
     if not math.isfinite(number):
-        written = f"{str(value)[:60]!r}{comma_hint(value)}"
+        written = f"{brief(value)}{comma_hint(value)}"
         raise CompressError(f"{row.place}: {label}: expected a finite number, found {written}")
     return number

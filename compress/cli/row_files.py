@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
+from ..files.quoted_rows import QuotedRows
 from ..files.tabular import (
     DELIMITERS,
     column_names,
@@ -21,6 +22,7 @@ from ..files.tabular import (
     is_header,
     json_line,
     not_utf8,
+    repeated_name,
 )
 
 if TYPE_CHECKING:
@@ -112,18 +114,21 @@ class Rows:
 
     def _delimited_rows(self) -> Iterator[Row]:
         csv.field_size_limit(sys.maxsize)
-        quoting = csv.QUOTE_MINIMAL if self.quoting else csv.QUOTE_NONE
         lines: Iterator[str] = self.file
         if self._is_named:
             next(lines)
             lines = chain(["\n"], lines)  # lines are counted as they were
-        reader = csv.reader(lines, delimiter=self.delimiter, strict=True, quoting=quoting)
+        reader = (
+            QuotedRows(lines, self.delimiter)
+            if self.quoting
+            else csv.reader(lines, delimiter=self.delimiter, strict=True, quoting=csv.QUOTE_NONE)
+        )
         header = next(filter(None, reader), None) if self._columns is None else list(self._columns)
         if not header:
             raise CompressError(f"{self.path}: empty file")
-        if twice := next((name for name in header if header.count(name) > 1), None):
+        if problem := repeated_name(header):
             where = f"{self.path}: line {reader.line_num}" if self._columns is None else "--columns"
-            raise CompressError(f"{where}: two columns are named {twice!r}; rename one")
+            raise CompressError(f"{where}: {problem}")
         self.line = reader.line_num
         for fields in reader:
             if not fields:

@@ -12,8 +12,8 @@ import typer
 
 from ..errors import CheckFailed, CompressError
 from ..files.paths import check_folder
-from ..goals import in_words, outcome
 from ..processes import ranks
+from ..stats.flip_goals import in_words, outcome
 from .options import (
     BaseSeed,
     BenchRuns,

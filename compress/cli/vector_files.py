@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import CompressError
 from .predictions import VECTORS, Bar, check_new, first_column, new_file
 from .row_answers import text_of
+from .row_checks import check_rows
 from .row_files import PLAIN, Rows, suffix_of
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ def write_vectors(
     with ExitStack() as stack:
         stack.callback(rows.close)
         if rows.repeatable:
-            for row in rows:  # before any is answered
-                text_of(names, row)
+            check_rows(rows, lambda row: text_of(names, row))
         out = stack.enter_context(new_file(output, binary=True))
         bar = stack.enter_context(Bar(rows, hidden=False))
         count = _write(out, model, (str(text_of(names, row)) for row in rows), bar)

@@ -92,7 +92,7 @@ class AnsweredWords(Answered):
         check_words(f"{self._path}: {self._label}", of_words(self._gold), names)
         outputs = np.eye(len(names))[np.concatenate([np.array(ids, np.int64) for ids in self._predictions])]
         return self.scored(
-            TAGGING.fitting(_METRICS, names), outputs, concatenate_labels([ids[:, 0] for ids in self._gold])
+            TAGGING.scoring.applicable(_METRICS, names), outputs, concatenate_labels([ids[:, 0] for ids in self._gold])
         )
 
 

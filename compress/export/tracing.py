@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import onnx
 import torch
@@ -214,8 +214,7 @@ def write(traced: Traced, module: nn.Module, opset: int) -> onnx.ModelProto:
         raise CompressError(
             f"{type(traced.model).__name__}: torch's ONNX exporter cannot trace it: {reason}"
         ) from error
-    assert program is not None
-    return program.model_proto
+    return cast("torch.onnx.ONNXProgram", program).model_proto  # None is for `dynamo=False`
 
 
 def examples(traced: Traced) -> dict[str, Tensor]:

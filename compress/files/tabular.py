@@ -61,6 +61,19 @@ def column_names(columns: Collection[str]) -> str:
     return (shown or "none") + (f" and {more:,} more" if more > 0 else "")
 
 
+def repeated_name(names: Sequence[str]) -> str | None:
+    """Return what is wrong with a header in which two columns have one name, or none, as spreadsheets write empty columns; None: no two
+    do."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is None:
+        return None
+    return (
+        f"two columns are named {twice!r}; rename one"
+        if twice
+        else "two columns have no name; delete them, or name each"
+    )
+
+
 def not_utf8(
     place: str, error: UnicodeDecodeError, before: int = 0, remedy: str = "save the file as UTF-8"
 ) -> CompressError:
@@ -147,14 +160,14 @@ def label_columns(name: str, columns: Container[str]) -> tuple[str, ...]:
 
 
 def flag(value: Any) -> bool | None:
-    """Parse a value that says whether a text has a label; None: neither 0 nor 1, false nor true."""
-    return {"0": False, "1": True, "false": False, "true": True}.get(label_text(value).lower())
+    """Parse a value that says whether a text has a label; None: neither 0 nor 1, also written 0.0 and 1.0, false nor true."""
+    return {"0": False, "1": True, "false": False, "true": True}.get(label_text(value).lower().removesuffix(".0"))
 
 
 def is_vector(names: Sequence[str]) -> bool:
     """Whether a list says yes or no to each label in turn, one of the two more than once; labels that are called 0 and 1 are there
     once."""
-    flags = [flag(name.removesuffix(".0")) for name in names]
+    flags = list(map(flag, names))
     return None not in flags and len(set(names)) < len(names)
 
 
@@ -178,6 +191,14 @@ def _python_list(text: str) -> Any:
         return None if NO_COMMA.search(text) else ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a finite number, with a decimal point if any."""
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
 
 
 def label_text(value: Any) -> str:

@@ -3,7 +3,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 
 from .features import attention
-from .loss import Batch, Compared, Loss, LossSpec, Pairs, Sizes
+from .loss import Batch, Compared, Loss, LossForm, LossSpec, Pairs, Sizes
 from .tensors import Tensor, same_document
 
 
@@ -49,4 +49,4 @@ def _problem(spec: AttentionMse, student: Sizes, teacher: Sizes) -> str | None:
     )
 
 
-ATTENTION_MSE = Loss(AttentionMse, "states", _compares, _compute, problem=_problem)
+ATTENTION_MSE = Loss(AttentionMse, "states", _compares, LossForm(_compute), problem=_problem)

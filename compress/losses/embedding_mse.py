@@ -2,7 +2,7 @@ from typing import Literal
 
 from .features import EMBEDDINGS
 from .hidden_mse import hidden_mse_loss
-from .loss import Batch, Loss, LossSpec, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, fixed_features
 from .tensors import Tensor
 
 
@@ -17,5 +17,5 @@ def _compute(spec: EmbeddingMse, student: Tensor, teacher: Tensor, batch: Batch)
 
 
 EMBEDDING_MSE = Loss(
-    EmbeddingMse, "states", fixed_features(EMBEDDINGS, EMBEDDINGS), _compute, per_token=True, projected=True
+    EmbeddingMse, "states", fixed_features(EMBEDDINGS, EMBEDDINGS), LossForm(_compute, "tokens"), projected=True
 )

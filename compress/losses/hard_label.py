@@ -3,7 +3,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 
 from .features import LOGITS
-from .loss import Batch, Loss, LossSpec, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, fixed_features
 from .tensors import Tensor
 
 
@@ -25,4 +25,4 @@ def _compute(spec: HardLabel, logits: Tensor, teacher: None, batch: Batch) -> Te
     return hard_label_loss(logits, batch["labels"])
 
 
-HARD_LABEL = Loss(HardLabel, "classes", fixed_features(LOGITS, None), _compute)
+HARD_LABEL = Loss(HardLabel, "logits", fixed_features(LOGITS, None), LossForm(_compute))

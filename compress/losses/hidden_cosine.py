@@ -3,7 +3,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 
 from .features import LAST_HIDDEN
-from .loss import Batch, Loss, LossSpec, Sizes, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, Sizes, fixed_features
 from .tensors import Tensor, mean_over_tokens
 
 
@@ -41,5 +41,5 @@ def _problem(spec: HiddenCosine, student: Sizes, teacher: Sizes) -> str | None:
 
 
 HIDDEN_COSINE = Loss(
-    HiddenCosine, "states", fixed_features(LAST_HIDDEN, LAST_HIDDEN), _compute, per_token=True, problem=_problem
+    HiddenCosine, "states", fixed_features(LAST_HIDDEN, LAST_HIDDEN), LossForm(_compute, "tokens"), problem=_problem
 )

@@ -3,7 +3,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 
 from .features import hidden
-from .loss import Batch, Compared, Loss, LossSpec, Pairs
+from .loss import Batch, Compared, Loss, LossForm, LossSpec, Pairs
 from .tensors import Tensor, mean_over_tokens
 
 
@@ -34,4 +34,4 @@ def _compute(spec: HiddenMse, student: Tensor, teacher: Tensor, batch: Batch) ->
     return hidden_mse_loss(student, teacher, batch["attention_mask"])
 
 
-HIDDEN_MSE = Loss(HiddenMse, "states", _compares, _compute, per_token=True, projected=True)
+HIDDEN_MSE = Loss(HiddenMse, "states", _compares, LossForm(_compute, "tokens"), projected=True)

@@ -10,10 +10,13 @@ from .tensors import Tensor
 Batch = dict[str, Tensor]
 Pairs = tuple[tuple[int, int], ...]  # matched (student layer, teacher layer), counted from 1
 Compared = tuple[tuple[str, str | None], ...]  # (student feature, teacher feature to compare with, or None)
-Reads = Literal["classes", "states", "tokens", "pairs"]
-# tokens: all real ones; labelled: those with a label; compared: those where a teacher is compared; for ranking, queries: all queries;
-# ranked: those with a relevant passage; margins: pairs of passages of different relevance
-Unit = Literal["examples", "tokens", "labelled", "compared", "queries", "ranked", "margins"]
+# What a loss is computed from: `logits` of the task's head, which for a sentence encoder are vectors; `states` inside the models, such as
+# hidden states and attention scores, on any text; `masked_tokens` of plain text; `segment_pairs` of plain text.
+Reads = Literal["logits", "states", "masked_tokens", "segment_pairs"]
+# What a loss is the mean over. `tokens`: all but padding; `labelled_tokens`: those with a label; `compared_tokens`: those where student and
+# teacher are compared. For groups of texts, `queries`: all of them; `scored_queries`: those with a relevant passage, or a right ending;
+# `margins`: pairs of a query's passages, one more relevant than the other.
+MeanOver = Literal["examples", "tokens", "labelled_tokens", "compared_tokens", "queries", "scored_queries", "margins"]
 
 
 class LossSpec(Spec):
@@ -37,26 +40,40 @@ class Sizes(Protocol):
     def vocabulary(self) -> int: ...
 
 
+Compute = Callable[[Any, Tensor, Any, Batch], Tensor]  # of (spec, student, teacher or None, batch)
+
+
+@dataclass(frozen=True)
+class LossForm:
+    """How a loss is computed: for most task kinds `Loss.form`; a kind whose logits are no class scores has its own (`Head.losses`).
+
+    `mean_over`: micro-batches and processes are weighted by how many of these they have. `same_as`: another loss, with which this one
+    coincides in this form.
+    """
+
+    compute: Compute
+    mean_over: MeanOver = "examples"
+    same_as: str | None = None
+
+
 def _fits(spec: Any, student: Sizes, teacher: Sizes) -> None:
     """Accept any two models."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of recipes. Its value is the sum of `compute(spec, student, teacher, batch)` over the features it compares.
+    """A loss of recipes. Its value is the sum of `form.compute(spec, student, teacher, batch)` over the features that it compares, which
+    `compares(spec, layers)` names.
 
-    `reads`: `classes` of a task, from its head; `states` inside the models, on any text; masked `tokens` of plain text, or `pairs` of its
-    segments. `compares(spec, layers)` names the features. `per_token`: the value is a mean over real tokens, not examples; micro-batches
-    are weighted accordingly. `projected`: if widths differ, the student's features are first projected to the teacher's width.
-    `head_classes`: a learned layer first maps them to so many logits. `problem(spec, student, teacher)` returns why the loss does not fit
-    the two models. `kinds`: task kinds it is for; None: all.
+    `reads`: what these are. `form`: how it is computed, unless the head of the task's kind has another form. `projected`: if widths differ,
+    the student's features are first projected to the teacher's width. `head_classes`: a learned layer first maps them to so many logits.
+    `problem(spec, student, teacher)` returns why the loss does not fit the two models. `kinds`: task kinds it is for; None: all.
     """
 
     spec: type[Any]
     reads: Reads
     compares: Callable[[Any, Pairs], Compared]
-    compute: Callable[[Any, Tensor, Any, Batch], Tensor]
-    per_token: bool = False
+    form: LossForm
     projected: bool = False
     head_classes: int | None = None
     problem: Callable[[Any, Any, Any], str | None] = _fits
@@ -69,7 +86,7 @@ class Loss:
     @property
     def of_text(self) -> bool:
         """Whether it reads only plain text."""
-        return self.reads in ("tokens", "pairs")
+        return self.reads in ("masked_tokens", "segment_pairs")
 
     @property
     def needs_teacher(self) -> bool:

@@ -2,7 +2,7 @@ from typing import Literal
 
 from .features import LOGITS
 from .listwise import margin_mse_loss
-from .loss import Batch, Loss, LossSpec, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, fixed_features
 from .tensors import Tensor
 
 
@@ -16,4 +16,6 @@ def _compute(spec: MarginMse, student: Tensor, teacher: Tensor, batch: Batch) ->
     return margin_mse_loss(student[:, 0], teacher[:, 0], batch["labels"], batch["groups"])
 
 
-MARGIN_MSE = Loss(MarginMse, "classes", fixed_features(LOGITS, LOGITS), _compute, kinds=("ranking",))
+MARGIN_MSE = Loss(
+    MarginMse, "logits", fixed_features(LOGITS, LOGITS), LossForm(_compute, "margins"), kinds=("ranking",)
+)

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from ..fields import Positive
 from .features import TOKEN_SCORES
-from .loss import Batch, Loss, LossSpec, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, fixed_features
 from .tensors import Tensor
 
 IGNORED = -100  # label of a token that is not masked
@@ -49,4 +49,4 @@ def _compute(spec: MaskedTokens, scores: Tensor, teacher: None, batch: Batch) ->
     return masked_lm_loss(scores, batch["labels"].flatten()[masked_positions(batch)])
 
 
-MASKED_LM = Loss(MaskedTokens, "tokens", fixed_features(TOKEN_SCORES, None), _compute, per_token=True)
+MASKED_LM = Loss(MaskedTokens, "masked_tokens", fixed_features(TOKEN_SCORES, None), LossForm(_compute, "tokens"))

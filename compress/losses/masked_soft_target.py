@@ -5,7 +5,7 @@ from pydantic import Field
 
 from ..fields import PositiveNumber
 from .features import TOKEN_SCORES
-from .loss import Batch, Loss, LossSpec, Sizes, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, Sizes, fixed_features
 from .soft_target import soft_target_loss
 from .tensors import Tensor
 
@@ -49,5 +49,9 @@ def _problem(spec: MaskedSoftTarget, student: Sizes, teacher: Sizes) -> str | No
 
 
 MASKED_SOFT_TARGET = Loss(
-    MaskedSoftTarget, "tokens", fixed_features(TOKEN_SCORES, TOKEN_SCORES), _compute, per_token=True, problem=_problem
+    MaskedSoftTarget,
+    "masked_tokens",
+    fixed_features(TOKEN_SCORES, TOKEN_SCORES),
+    LossForm(_compute, "tokens"),
+    problem=_problem,
 )

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ..fields import Positive
 from .features import attention
-from .loss import Batch, Compared, Loss, LossSpec, Pairs, Sizes
+from .loss import Batch, Compared, Loss, LossForm, LossSpec, Pairs, Sizes
 from .tensors import Tensor, mean_over_tokens, same_document
 
 
@@ -86,4 +86,4 @@ def _problem(spec: RelationKl, student: Sizes, teacher: Sizes) -> str | None:
     return None
 
 
-RELATION_KL = Loss(RelationKl, "states", _compares, _compute, per_token=True, problem=_problem)
+RELATION_KL = Loss(RelationKl, "states", _compares, LossForm(_compute, "tokens"), problem=_problem)

@@ -3,7 +3,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 
 from .features import POOLED
-from .loss import Batch, Loss, LossSpec, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, fixed_features
 from .tensors import Tensor
 
 
@@ -34,5 +34,5 @@ def _compute(spec: NextSentence | SentenceOrder, logits: Tensor, teacher: None, 
     return segment_pair_loss(logits, batch[spec.name])
 
 
-NEXT_SENTENCE = Loss(NextSentence, "pairs", fixed_features(POOLED, None), _compute, head_classes=2)
-SENTENCE_ORDER = Loss(SentenceOrder, "pairs", fixed_features(POOLED, None), _compute, head_classes=2)
+NEXT_SENTENCE = Loss(NextSentence, "segment_pairs", fixed_features(POOLED, None), LossForm(_compute), head_classes=2)
+SENTENCE_ORDER = Loss(SentenceOrder, "segment_pairs", fixed_features(POOLED, None), LossForm(_compute), head_classes=2)

@@ -3,7 +3,7 @@ from typing import Literal
 from jaxtyping import Float
 
 from .features import LOGITS
-from .loss import Batch, Loss, LossSpec, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, fixed_features
 from .tensors import Tensor
 
 
@@ -32,4 +32,4 @@ def _compute(spec: SimilarityMse, student: Tensor, teacher: Tensor, batch: Batch
     return similarity_mse_loss(student, teacher)
 
 
-SIMILARITY_MSE = Loss(SimilarityMse, "classes", fixed_features(LOGITS, LOGITS), _compute, kinds=("embedding",))
+SIMILARITY_MSE = Loss(SimilarityMse, "logits", fixed_features(LOGITS, LOGITS), LossForm(_compute), kinds=("embedding",))

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from ..fields import PositiveNumber
 from .features import LOGITS
-from .loss import Batch, Loss, LossSpec, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, fixed_features
 from .tensors import Tensor
 
 
@@ -41,4 +41,4 @@ def _compute(spec: SoftCrossEntropy, student: Tensor, teacher: Tensor, batch: Ba
     return soft_cross_entropy_loss(student, teacher, temperature=spec.temperature)
 
 
-SOFT_CROSS_ENTROPY = Loss(SoftCrossEntropy, "classes", fixed_features(LOGITS, LOGITS), _compute)
+SOFT_CROSS_ENTROPY = Loss(SoftCrossEntropy, "logits", fixed_features(LOGITS, LOGITS), LossForm(_compute))

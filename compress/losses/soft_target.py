@@ -5,7 +5,7 @@ from pydantic import Field
 
 from ..fields import PositiveNumber
 from .features import LOGITS
-from .loss import Batch, Loss, LossSpec, fixed_features
+from .loss import Batch, Loss, LossForm, LossSpec, fixed_features
 from .tensors import Tensor
 
 
@@ -41,4 +41,4 @@ def _compute(spec: SoftTarget, student: Tensor, teacher: Tensor, batch: Batch) -
     return soft_target_loss(student, teacher, temperature=spec.temperature)
 
 
-SOFT_TARGET = Loss(SoftTarget, "classes", fixed_features(LOGITS, LOGITS), _compute)
+SOFT_TARGET = Loss(SoftTarget, "logits", fixed_features(LOGITS, LOGITS), LossForm(_compute))

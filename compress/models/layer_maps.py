@@ -104,7 +104,7 @@ def _missing_feature(spec: LossSpec, student: Dimensions, teacher: Dimensions) -
     """Return what the loss reads that a model of this family cannot provide."""
     loss = LOSSES[spec.name]
     pairs = loss.compares(spec, ((1, 1),))
-    if loss.reads != "classes" and FAMILIES[student.architecture].layerless:
+    if loss.reads != "logits" and FAMILIES[student.architecture].layerless:
         return f"{spec.name}: a {student.architecture} student has no layers, and so no states to compare"
     student_reads = [feature for feature, _ in pairs]
     teacher_reads = [feature for _, feature in pairs if feature]
@@ -117,7 +117,7 @@ def _missing_feature(spec: LossSpec, student: Dimensions, teacher: Dimensions) -
                 f"{spec.name}: compares heads, and the layers of a pruned model have kept different ones "
                 f"({sizes.pruned})"
             )
-        if family.heads.masked_lm is None and loss.reads == "tokens" and read:
+        if family.heads.masked_lm is None and loss.reads == "masked_tokens" and read:
             return f"{spec.name}: the masked-LM head of a {family.name} is not known"
     return None
 

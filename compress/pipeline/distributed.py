@@ -17,6 +17,7 @@ from ..processes import ranks, signals
 from ..results import Result
 from ..store import Artifact, Store
 from .plan import Context, Job, Node, Plan
+from .stages.registry import kind_of
 
 
 class HelperDone(Exception):
@@ -66,7 +67,7 @@ def run_job(job: Job[Any]) -> dict[str, Any]:
     torch.set_num_threads(threads if peers is None else max(1, threads // ranks.local_count()))
     if peers is not None and ranks.is_first():
         peers.start_training(job.plan.name, job.node.id, job.out, job.work)
-    return dict(job.node.kind.run(job))
+    return dict(kind_of(job.node).run(job))
 
 
 def lead(work: Callable[[Peers], list[Result]]) -> list[Result]:

@@ -221,7 +221,7 @@ def _answers_once(plan: Plan, node: Node[Any]) -> bool:
     objective."""
     spec = node.spec
     read = {loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].needs_teacher}
-    if isinstance(spec, OnText) or any(LOSSES[name].reads != "classes" for name in read):
+    if isinstance(spec, OnText) or any(LOSSES[name].reads != "logits" for name in read):
         return False
     unit = KINDS[plan.task.spec.kind].unit
     if unit == "word":  # a text has tokens besides those of its words, and no table of answers holds them

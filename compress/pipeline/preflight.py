@@ -19,6 +19,7 @@ from ..tasks.batches.queries import TOO_FEW
 from .excluded import check_excluded
 from .plan import Node, Plan
 from .plan.teachers import TeacherSource
+from .stages.registry import kind_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -57,8 +58,8 @@ def check_plan(plan: Plan, root: Path) -> None:
         _check_checkpoint(plan.pretrained)
     for node in missing:
         _check_batch(plan, node)
-        if node.kind.check is not None:
-            node.kind.check(plan, node)
+        if (check := kind_of(node).check) is not None:
+            check(plan, node)
 
 
 def _check_batch(plan: Plan, node: Node[Spec]) -> None:

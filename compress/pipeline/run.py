@@ -25,6 +25,7 @@ from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
 from .results.run_folder import finished_result, write_run
 from .results.similarity import layer_similarity
+from .results.truncation import truncation_notes
 from .side_by_side import Turns, build_missing, max_parallel_stages, missing_stages
 from .stages.adopt import ADOPT
 
@@ -56,7 +57,8 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     preflight(plans, request.root)
     if peers is not None:
         peers.start_planning(plans)
-    _report_outlook(plans, request, listener)
+    reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
+    _report_outlook(plans, request, listener, reported)
     for note in dict.fromkeys(note for plan in plans for note in plan.notes):
         listener.notice(note)
     cache = Store(request.root / ".store", on_notice=listener.notice)
@@ -67,7 +69,6 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
         build_nodes(plan, adopted, context, cache)
     for plan, context in zip(plans, contexts, strict=True):
         check_texts(plan, context, cache)
-    reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
     turns = Turns(plans, listener)
     if request.jobs > 1:
         alone = replace(request, jobs=1)
@@ -90,12 +91,15 @@ def _help(request: Request) -> None:
     )
 
 
-def _report_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
+def _report_outlook(
+    plans: list[Plan], request: Request, listener: Listener, reported: dict[str, ReportedSource]
+) -> None:
     """Report the data, and how long the training takes, if anything is left to do."""
     left = [plan for plan in plans if any(not (request.root / ".store" / node.key).is_dir() for node in plan.nodes)]
     for line in dict.fromkeys(data_line(plan.task) for plan in left):
         listener.outlook(line)
-    for line in dict.fromkeys(line for plan in left for line in (*plan.task.data.notes, *plan.task.data.advice)):
+    of_data = (line for plan in left for line in (*plan.task.data.notes, *plan.task.data.advice))
+    for line in dict.fromkeys((*of_data, *truncation_notes(left, reported).values())):
         listener.notice(line)
     outlook = estimate(left, request.root)
     if outlook.work and outlook.seconds is None and any(work.steps is not None for work in outlook.work):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from ..errors import CheckFailed, CompressError
 from .children import how_it_ended, kill_process
@@ -41,8 +41,10 @@ class Worker:
             text=True,
             process_group=0,
         )
+        # Both are pipes, as asked for.
+        self._requests, answers = (cast(IO[str], pipe) for pipe in (self._process.stdin, self._process.stdout))
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(answers,), daemon=True)
         self._reader.start()
 
     def __enter__(self) -> Worker:
@@ -51,12 +53,9 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         kill_process(self._process)
         self._reader.join(_READER_SECONDS)  # a process that left the group may hold the answers open for ever
-        for pipe in (self._process.stdin, self._log):
-            try:
-                if pipe is not None:
-                    pipe.close()
-            except BrokenPipeError:
-                pass  # a request that the dead process did not read
+        for pipe in (self._requests, self._log):
+            with suppress(BrokenPipeError):  # a request that the dead process did not read
+                pipe.close()
 
     @property
     def pid(self) -> int:
@@ -69,10 +68,9 @@ class Worker:
 
     def send(self, do: str, **arguments: object) -> None:
         """Send a request without waiting, so that several children work at once; `receive` returns its answer."""
-        assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # the child is dead, as `receive` will report
-            self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
-            self._process.stdin.flush()
+            self._requests.write(json.dumps({"do": do, **arguments}) + "\n")
+            self._requests.flush()
 
     def receive(self, do: str) -> Any:
         """Return the value of the answer to the oldest request not answered yet, `do`; see `ask`."""
@@ -90,9 +88,8 @@ class Worker:
             raise CompressError(answer["error"])
         return answer["value"]
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as answers:
+    def _read(self, answers: IO[str]) -> None:
+        with answers:
             for line in answers:
                 self._answers.put(line)
         self._answers.put("")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..fidelity import differ, logit_difference
-from ..goals import flip_interval, flip_rate
 from ..graphs.model_files import write_model
+from ..stats.fidelity import differ, logit_difference
+from ..stats.flip_goals import flip_interval, flip_rate
 from ..tasks import TaskKind
 from .sampling import Feed
 
@@ -44,7 +44,7 @@ class Evaluator:
         interval of the flip rate, and the rate that is compared with a goal (`flip_rate`); and the mean absolute difference
         of logits."""
         lost: dict[str, Any] = {"drop": round(self.score(fp32) - self.score(outputs), 4)}
-        if self.kind.decides:
+        if self.kind.decisions:
             flips, texts = int(differ(self.kind.answers(fp32), self.kind.answers(outputs)).sum()), len(fp32)
             lost |= {
                 "flips": round(100 * flips / texts, 4),

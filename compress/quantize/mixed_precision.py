@@ -121,7 +121,7 @@ class _Search:
 
             def measured(form: QuantizationParams, alone: QuantizationPlan = alone) -> dict[str, float]:
                 logits = measure_file(form.applied(prepared, alone, self.spec), self.evaluator.few)
-                diverged = self.evaluator.kind.divergence(fp32, logits)
+                diverged = self.evaluator.kind.fidelity.divergence(fp32, logits)
                 return {"divergence": diverged, "drop": round(score - self.evaluator.score_few(logits), 4)}
 
             losses[name] = {
@@ -165,7 +165,7 @@ class _Search:
         return self.evaluator.losses_against(self._fp32, measure_file(mix, self.evaluator.all))
 
     def _goal(self) -> dict[str, float]:
-        return {"drop": self.spec.max_drop} | ({"flips": self.spec.max_flips} if self.evaluator.kind.decides else {})
+        return {"drop": self.spec.max_drop} | ({"flips": self.spec.max_flips} if self.evaluator.kind.decisions else {})
 
     def _excess(self, lost: Mapping[str, Any]) -> float:
         """Return by how much a mix misses the goal, relative to what is allowed, summed; 0 if it meets it."""

@@ -4,6 +4,20 @@ it.
 The context is P (X V + b) for each head. Each of its channels comes from one column of V and one entry of b, so dividing it
 by s gives P (X V / s + b / s): no multiplication is left at run time. If each column of V has its own scale in int8, that
 scale absorbs 1 / s, and the int8 values do not change. Likewise relu(X V + b) / s is relu(X V / s + b / s), for s > 0.
+
+For example, take one head of two channels, whose second has far larger values, and two tokens, with the states X = 2 and 4,
+whose attention weights are all 1/2. `tests/quantize/test_value_folding_example.py` computes this example.
+
+                            as it is             with s = [1 10]
+    V                       [1 10]               V / s = [1 1]
+    b                       [0 20]               b / s = [0 2]
+    values X V + b          [2 40] and [4 60]    [2 4] and [4 6]
+    context, their mean     [3 50]               [3 5]
+    output matrix           [2 1], a column      times s: [2 10]
+    output                  2*3 + 1*50 = 56      2*3 + 10*5 = 56
+
+The output is the same, and the context's channels are now of similar size, so one int8 scale serves both. Both columns of V
+are 127 in int8 before and after; their scales were 1/127 and 10/127, and are both 1/127.
 """
 
 from __future__ import annotations

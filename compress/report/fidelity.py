@@ -66,7 +66,7 @@ def _quantized_models(variant: Variant) -> dict[str, list[Comparison]]:
 
 def _flips_column(task: Task) -> Column | None:
     """Return the column of counted changes; None if answers are scores, which all change a little."""
-    if TASK_KINDS[task.first.task.kind].decides:
+    if TASK_KINDS[task.first.task.kind].decisions:
         return Column("Flips", "share")
     return Column("Best passage changes", "share of queries") if KINDS[task.first.task.kind].grouped else None
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import CompressError
 from ..results import ModelResult, Result
 from ..results.fidelity import Delta
-from ..significance import Paired, mean_over_tasks, recorded_over_seeds
+from ..stats.significance import Paired, mean_over_tasks, recorded_over_seeds
 from .predictions import find_predictions, load_answers
 from .recorded_scores import Scored, metric_giving, metric_of
 from .runs import Variant

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from ..percentiles import LEVEL
 from ..results.fidelity import Delta
-from ..significance import holm, p_value
+from ..stats.percentiles import LEVEL
+from ..stats.significance import holm, p_value
 
 
 class Corrected(NamedTuple):

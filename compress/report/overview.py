@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..results.fidelity import Delta
-from ..significance import recorded_over_tasks
+from ..stats.significance import recorded_over_tasks
 from . import numbers
 from .costs import Cost, compression, format_cost, unit_of
 from .labels import differences_within, name_of
@@ -121,7 +121,12 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
     if all_guessed:
         if guess > _ALL_RIGHT:
             return f"{title}: {task.teacher} has {score}, {reason}: no score there tells models apart"
-        remedy = "train it longer, e.g. --set finetune.epochs=10"
+        trained = any(stage.kind.startswith("finetune ") for result in task.results for stage in result.stages)
+        remedy = (
+            "train it longer, e.g. --set finetune.epochs=10"
+            if trained
+            else "check that columns and labels are the right ones; --refit fine-tunes it again"
+        )
         return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; {remedy}"
     return f"{title} does not count in means over tasks: {task.teacher} has {score} there, {reason}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ..results.fidelity import Delta
-from ..timing import headline
+from ..results.timing import headline
 from . import numbers
 from .runs import Row, Shape, Task
 from .steady_times import steady_times

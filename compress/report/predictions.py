@@ -2,7 +2,7 @@
 
 The copy has no texts. For each task and split it has a matrix [row, example] of class ids, for a regression of scores; [row, example,
 label] of a multilabel task's logits; [row, word] of labels of words; [row, example, 2] of a ranking's scores and 0; [row, question, ending]
-of scores of endings; or [row, question, 6] of answers and their scores. Row 0 is gold (`TaskKind.gold`), and models with the same answers
+of scores of endings; or [row, question, 6] of answers and their scores. Row 0 is gold (`Labels.gold`), and models with the same answers
 share a row. A matrix of class ids comes with the lengths of its examples. Scores, differences and intervals are always computed from such
 answers, so that a folder with the copy gives the same page as the runs did. Two machines give a run the same name, so a name alone does not
 identify a file: the result next to it must be that of the run.
@@ -112,11 +112,11 @@ def load_answers(
         raise CompressError(f"{file}: {', '.join(wrong)}: not an answer for each gold label; run the recipe again")
     kind, names = TASK_KINDS[run.task.kind], run.task.labels
     ids = np.issubdtype(_stored_type(run), np.integer)  # gold alone may have another form
-    if not all(kind.fits(each, names) for each in (*answers, gold)) or any(
+    if not all(kind.stored.fits(each, names) for each in (*answers, gold)) or any(
         ids and (each < 0).any() for each in answers
     ):
         raise CompressError(f"{file}: has other classes than the {len(names)} of {run.task.name}; run the recipe again")
-    return [kind.outputs(answer, names) for answer in answers], gold
+    return [kind.stored.to_outputs(answer, names) for answer in answers], gold
 
 
 def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tuple[list[np.ndarray], np.ndarray]:
@@ -135,22 +135,22 @@ def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tupl
         return [matrix[rows[model]].astype(wide) for model in models], matrix[0].astype(wide)
     *logits, gold = _arrays(file, [*(f"{model}/{split}" for model in models), f"gold/{split}"])
     _check_numbers(file, [*logits, gold])
-    outputs = kind.width(run.task.labels)
+    outputs = kind.output_count(run.task.labels)
     if any(array.ndim != 2 or array.shape[1] != (outputs or array.shape[1]) for array in logits):
         raise CompressError(f"{file}: expected logits [example, output] of {run.task.name}; run the recipe again")
-    kept = [kind.kept(array) for array in logits]
-    return kept, _gold_like_answers(gold.astype(wide), kept)
+    answers = [kind.stored.from_outputs(array) for array in logits]
+    return answers, _gold_like_answers(gold.astype(wide), answers)
 
 
-def _gold_like_answers(gold: np.ndarray, kept: Sequence[np.ndarray]) -> np.ndarray:
+def _gold_like_answers(gold: np.ndarray, answers: Sequence[np.ndarray]) -> np.ndarray:
     """Return gold in the shape of answers, for a matrix of both: if an example has one number and an answer several, it is repeated."""
-    wide = kept[0].shape[1:] if kept and gold.ndim == 1 else ()
+    wide = answers[0].shape[1:] if answers and gold.ndim == 1 else ()
     return np.broadcast_to(gold[:, None], (len(gold), *wide)) if wide else gold
 
 
 def _stored_type(run: Result) -> np.dtype[Any]:
     """The type of answers in a copy."""
-    return TASK_KINDS[run.task.kind].kept_type(run.task.labels)
+    return TASK_KINDS[run.task.kind].stored.dtype(run.task.labels)
 
 
 def _check_numbers(file: Path, arrays: Sequence[np.ndarray]) -> None:

@@ -59,7 +59,7 @@ def metric_giving(
     """
     labels, known = run.task.labels, run.task.positive
     for positive in (-1, *range(len(labels) - 1)) if known is None else (labels.index(known),):
-        metric = TASK_KINDS[run.task.kind].headline(metrics, positive, labels)
+        metric = TASK_KINDS[run.task.kind].scoring.headline(metrics, positive, labels)
         metric = MeanHeadline(metric, sizes) if sizes else metric
         if all(abs(metric(outputs, gold) - points) <= _TOLERANCE for points, outputs, gold in scores):
             return metric

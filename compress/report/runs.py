@@ -12,7 +12,7 @@ from ..errors import CompressError
 from ..machine import usable_cores
 from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..results.fidelity import Delta
-from ..timing import doubts_of, uses_cpu_time
+from ..results.timing import doubts_of, uses_cpu_time
 from .collect import check_together
 from .conditions import identities, timed_threads, trainings
 from .labels import is_timed, machine_of, row_labels

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ..goals import in_words, outcome
 from ..results import Latency, Result
-from ..timing import headline, warning_of
+from ..results.timing import headline, warning_of
+from ..stats.flip_goals import in_words, outcome
 from . import numbers
 from .conditions import timed_threads
 from .labels import identity_of, letter, machine_of, name_of
@@ -52,13 +52,21 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
         kept += f", a difference of {numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
         kept += f", {words}" if (words := chance_note(delta, row.corrected)) else ""
     saved = f"Its file is {numbers.percent(row.model.file_bytes / baseline.model.file_bytes)} of {teacher}'s"
+    timed = dict(_trusted_latencies(task, row, MAIN_SHAPES))
     speeds = [
-        f"{numbers.times(headline(latency, cpu=task.cpu_time)[1])} on {AT.get(shape, numbers.shape(*shape))}"
-        for shape, latency in _trusted_latencies(task, row, MAIN_SHAPES)
+        f"{numbers.times(headline(latency, cpu=task.cpu_time)[1])} on {_text_words(shape, timed)}"
+        for shape, latency in timed.items()
     ]
     clock = "in CPU time on one thread, " if task.cpu_time else ""
     speed = f"; its speed, {clock}on the same runtime, is {join_words(speeds)}" if speeds else ""
     return f"{kept}. {saved}{speed}.{_ensemble_sentence(task, row)}"
+
+
+def _text_words(shape: Shape, timed: Collection[Shape]) -> str:
+    """Return what was timed in this shape; `one of 128` only after `one text of 32 tokens`."""
+    if shape == (1, 128) and (1, 32) not in timed:
+        return "one text of 128 tokens"
+    return AT.get(shape, numbers.shape(*shape))
 
 
 def _trusted_latencies(task: Task, row: Row, shapes: Iterable[Shape]) -> list[tuple[Shape, Latency]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ..results import Result, Runtime
-from ..timing import headline
+from ..results.timing import headline
 from . import numbers
 from .conditions import timed_threads
 from .labels import machine_of

@@ -9,8 +9,8 @@ from typing import Literal
 from ..results import SUBSET, Latency, TaskInfo
 from ..results.fidelity import Delta
 from ..results.teachers import EnsembleScore
+from ..results.timing import headline
 from ..spec.kinds import KINDS
-from ..timing import headline
 from . import numbers
 from .multiple_comparisons import Corrected
 from .runs import Row, Shape, Task, Variant

@@ -8,7 +8,7 @@ from typing import Any
 from ..provenance import Code, recorded_code
 from ..quantize.methods import QUANTIZERS
 from ..results import ModelResult, Result
-from .compared import Condition
+from .figures import Condition
 
 # Libraries that compute, convert or tokenize; the others cannot change a figure.
 _LIBRARIES = (

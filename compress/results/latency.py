@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from ..percentiles import has_interval
+from ..stats.percentiles import has_interval
 from .record import Count, Duration, Magnitude, Rate, Record
 
 _PERCENTILES = {"p90": 0.9, "p99": 0.99}

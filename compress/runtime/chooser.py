@@ -10,6 +10,7 @@ import numpy as np
 import tokenizers
 
 from ..errors import CheckFailed, CompressError
+from .cutting import cut_flags
 from .endings import EndingCutter
 from .kinds.choice import Chosen, choose_ending
 from .model_folder import OpenedModel, Options, check_sizes
@@ -95,6 +96,9 @@ class Chooser(OpenedModel):
             encodings, cut = self._cutter(pairs)
             ends = np.cumsum([len(endings) for _, endings in read])
             shortened = set(np.searchsorted(ends, cut, side="right").tolist())
+            rows_cut = np.array(cut_flags(encodings))
+            rows_cut[cut] = True
+            self._count([bool(part.any()) for part in np.split(rows_cut, ends[:-1])])
             scores = self._scores(encodings, batch_size, tokens)[:, 0]
             for number, ((_, endings), logits) in enumerate(zip(read, np.split(scores, ends[:-1]), strict=True)):
                 if number in shortened:

@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from ..errors import CheckFailed
-from .cutting import Cutter
+from .cutting import Cutter, cut_flags
 from .kinds import Prediction
 from .model_folder import OpenedModel, Options, check_sizes
 from .reading import MOST, Text, TextReader
@@ -75,6 +75,7 @@ class Classifier(OpenedModel):
     ) -> Iterator[np.ndarray]:
         for window in windows:
             encodings = self._cutter.encode(window)
+            self._count(cut_flags(encodings))
             outputs = np.zeros((len(window), len(self.labels)), np.float32)
             for chunk, logits in self._runs(encodings, batch_size, tokens):
                 outputs[chunk] = logits

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -49,6 +49,11 @@ _SPACES = {"Regex": " {2,}"}  # XLM-R's pattern; another could match across the 
 def truncation_side(tokenizer: tokenizers.Tokenizer) -> str:
     """Return the side on which the tokenizer, or a copy of it, cuts texts that are too long: `left` or `right`."""
     return (tokenizer.truncation or {}).get("direction", "right")
+
+
+def cut_flags(encodings: Sequence[tokenizers.Encoding]) -> list[bool]:
+    """Return for each text, or pair, whether it has tokens beyond those that are kept."""
+    return [bool(encoding.overflowing) for encoding in encodings]
 
 
 class Cutter:

@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from ..errors import CheckFailed
-from .cutting import Cutter
+from .cutting import Cutter, cut_flags
 from .kinds import VectorAnswer
 from .model_folder import OpenedModel, Options, check_sizes
 from .reading import MOST, Text, TextReader
@@ -115,6 +115,8 @@ class Embedder(OpenedModel):
     def _outputs(self, examples: list[Text], batch_size: int | None, tokens: int | None) -> np.ndarray:
         texts = [part for example in examples for part in ((example,) if isinstance(example, str) else example)]
         encodings = self._cutter.encode(texts)
+        cut, ends = cut_flags(encodings), np.cumsum([*map(_size, examples)])
+        self._count([any(cut[end - _size(example) : end]) for example, end in zip(examples, ends, strict=True)])
         vectors = np.zeros((len(texts), self.width), np.float32)
         for chunk, outputs in self._runs(encodings, batch_size, tokens):
             vectors[chunk] = outputs

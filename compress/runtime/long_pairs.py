@@ -11,10 +11,11 @@ import tokenizers
 
 @dataclass(frozen=True)
 class Tokens:
-    """What models read of a `tokenizers.Encoding`."""
+    """What models read of a `tokenizers.Encoding`. `overflowing`: whether there are more that are not read."""
 
     ids: list[int]
     type_ids: list[int]
+    overflowing: bool = False
 
     @property
     def attention_mask(self) -> list[int]:
@@ -42,7 +43,7 @@ class LongPairs:
             part = [special] if text is None else kept[text]
             ids += part
             type_ids += [type_id] * len(part)
-        return Tokens(ids, type_ids)
+        return Tokens(ids, type_ids, sum(lengths) < sum(map(len, texts)))
 
     @cached_property
     def _form(self) -> list[tuple[int | None, int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar, TypedDict
 
 import numpy as np
@@ -40,7 +41,11 @@ class Options(TypedDict, total=False):
 
 
 class OpenedModel:
-    """An opened folder, and its model; `Classifier` documents the options."""
+    """An opened folder, and its model; `Classifier` documents the options.
+
+    `examples_read`: how many examples it has tokenized; `examples_cut`: of how many of them it did not read all, since they have more
+    tokens than `settings.max_length`. Both stay 0 where long texts are read in windows.
+    """
 
     _unit: ClassVar[Unit]  # what it answers
 
@@ -67,6 +72,7 @@ class OpenedModel:
         self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint, check)
         self.tokenizer = read_tokenizer(self.folder / "tokenizer.json", self.settings)
         self._unpadded = UnpaddedForm(self._engine, threads, check) if runtime == "onnxruntime" else None
+        self._lock, self.examples_read, self.examples_cut = Lock(), 0, 0
 
     def __repr__(self) -> str:
         labels = ", ".join(self.labels[:4]) + (f", … ({len(self.labels)})" if len(self.labels) > 4 else "")
@@ -102,6 +108,12 @@ class OpenedModel:
             f"{self.folder}: its model {does}; open it with compress.runtime.{other}, "
             "or with compress.runtime.load, which takes the right one"
         )
+
+    def _count(self, cut: Sequence[bool]) -> None:
+        """Count examples. `cut`: of each, whether it was cut."""
+        with self._lock:
+            self.examples_read += len(cut)
+            self.examples_cut += sum(cut)
 
     def _runs(
         self, encodings: Sequence[tokenizers.Encoding], batch_size: int | None, tokens: int | None

@@ -27,7 +27,7 @@ from ..tasks import gold_of, headline, score
 from .identity import FILES
 from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
 from .sizes import KnownSizes, known_sizes
-from .space import RECIPE, STUDENT, Axis, Point, check_names, overrides_of, parts_of
+from .space import RECIPE, STUDENT, Axis, Point, check_names, overrides_of, parts_of, setting_path
 from .study import Outcome, Search, Trial, check_optuna, first_reasons
 
 FOLDER = "search"  # below --out
@@ -137,11 +137,12 @@ def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]
     recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
     parts = {word: parts_of(recipe) for word, recipe in recipes.items()}
     check_names(axes)
-    fixed = {text.partition("=")[0].strip() for text in request.overrides}
+    names = [text.partition("=")[0].strip() for text in request.overrides]
+    fixed = {setting_path(name, recipe): name for name in names for recipe in recipes.values()}
     for axis in axes:
-        # `--set` may also begin with the stage's number, as in `stages[1].distill.epochs`.
-        if any(name == axis.name or name.endswith(f".{axis.name}") for name in fixed):
-            raise CompressError(f"--try {axis.name}: --set {axis.name} gives it too; leave one of the two out")
+        for path in (setting_path(axis.name, recipe) for recipe in recipes.values()):
+            if path in fixed:
+                raise CompressError(f"--try {axis.name}: --set {fixed[path]} gives it too; leave one of the two out")
         having = [word for word, names in parts.items() if axis.part in names]
         if not having:
             part = "student" if axis.name == STUDENT else f"stage `{axis.part}`"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..models.dimensions import Dimensions
 from ..pipeline import Plan
+from ..pipeline.stages.registry import kind_of
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ def known_sizes(plan: Plan) -> KnownSizes:
     least = plan.sizes[name]
     most: Dimensions | None = least
     for node in plan.nodes:
-        if node.kind.resized is not None and node.kind.smallest is not None:
-            least = node.kind.smallest(plan, node, least)
-            most = None if most is None else node.kind.resized(node.spec, most)
+        kind = kind_of(node)
+        if kind.resized is not None and kind.smallest is not None:
+            least = kind.smallest(plan, node, least)
+            most = None if most is None else kind.resized(node.spec, most)
     return KnownSizes(least, least == most)

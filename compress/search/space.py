@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import CompressError
-from ..spec.overrides import parse_value
+from ..spec.overrides import PART, parse_value
 from ..spec.recipe import Recipe
 
 RECIPE, STUDENT = "recipe", "student"
@@ -39,6 +39,15 @@ def parts_of(recipe: Recipe) -> set[str]:
     """Return the recipe's stages, and `student`, which is no stage's name, if it has one."""
     student = set() if recipe.student is None else {STUDENT}
     return student.union(stage.id for stage in recipe.stages)
+
+
+def setting_path(name: str, recipe: Recipe) -> tuple[str, ...]:
+    """Return the path of a setting, beginning with the stage's name also where `name` has its number, as `stages[1].distill.epochs`."""
+    match tuple(part["index"] or part["name"] or part["quoted"] for part in PART.finditer(name.strip())):
+        case ("stages", number, _, *rest) if rest and number.isdecimal() and int(number) < len(recipe.stages):
+            return recipe.stages[int(number)].id, *rest
+        case path:
+            return path
 
 
 def axis_of(text: str) -> Axis:

@@ -41,6 +41,8 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel]) 
         problem = _describe_problem(item, where, value, document, model)
         if item["type"] == "value_error":
             where, problem = _of_field(where, problem, document, model)
+        if item["type"] == "union_tag_invalid":
+            where = _of_tag(where, _strip_quotes(item["ctx"]["discriminator"]), document)
         if problem not in problems_at.setdefault(where, []):
             problems_at[where].append(problem)
     merged = [(where, _merge(problems)) for where, problems in problems_at.items()]
@@ -56,6 +58,11 @@ def _of_field(where: Where, problem: str, document: Document, model: type[BaseMo
         return where, problem
     places = [(*where, name) for name in names]
     return max(places, key=lambda place: (place in document.overridden, document.lines.get(place, 0))), rest
+
+
+def _of_tag(where: Where, tag: str, document: Document) -> Where:
+    """Return the place of an unknown name: what has it, or the name itself if the command line set that alone."""
+    return (*where, tag) if (*where, tag) in document.overridden else where
 
 
 def _order(where: Where, document: Document) -> int:

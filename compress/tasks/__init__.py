@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .batches import span_tables
 from .batches.encoded import Encoded
+from .batches.long_examples import LongExamples, long_examples
 from .batches.queries import QuerySampler, largest_query
 from .batches.span_parts import EncodedParts, encode_parts
 from .batches.spans import EncodedSpans
@@ -32,6 +33,7 @@ __all__ = [
     "EncodedParts",
     "EncodedSpans",
     "EncodedWords",
+    "LongExamples",
     "OwnFiles",
     "QuerySampler",
     "ReportedData",
@@ -55,6 +57,7 @@ __all__ = [
     "largest_query",
     "load_reported",
     "load_training",
+    "long_examples",
     "near_to",
     "of_words",
     "own_files",

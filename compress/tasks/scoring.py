@@ -25,8 +25,8 @@ def score(
     """
     outputs = np.asarray(logits, dtype=np.float64)
     outputs = outputs[:, None] if outputs.ndim == 1 else outputs
-    width = TASK_KINDS[spec.kind].width(labels)
-    expected = (len(gold), outputs.shape[-1] if width is None else width)
+    count = TASK_KINDS[spec.kind].output_count(labels)
+    expected = (len(gold), outputs.shape[-1] if count is None else count)
     if outputs.shape != expected or not outputs.size:
         raise CompressError(f"task {spec.name}: expected logits of shape {expected}, found {outputs.shape}")
     broken = int((~np.isfinite(outputs)).any(axis=1).sum())
@@ -38,7 +38,7 @@ def score(
 
 def gold_of(spec: TaskSpec, split: Split) -> np.ndarray:
     """Return what outputs for the split are compared with."""
-    return TASK_KINDS[spec.kind].gold(split.labels, split.texts)
+    return TASK_KINDS[spec.kind].labels.gold(split.labels, split.texts)
 
 
 def reported_scores(
@@ -58,7 +58,7 @@ def headline_of(
 ) -> Headline:
     """Return the headline score of the task, or of some of its `metrics`; `sizes` as for `score`."""
     positive = labels.index(spec.positive) if spec.positive is not None else -1
-    split_headline = TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive, labels)
+    split_headline = TASK_KINDS[spec.kind].scoring.headline(metrics or spec.metrics, positive, labels)
     return MeanHeadline(split_headline, tuple(sizes)) if sizes else split_headline
 
 

@@ -9,7 +9,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from ..errors import CompressError
-from ..losses.loss import Unit
+from ..losses.loss import MeanOver
 from ..models.features.named import Features, compute_features
 from ..models.features.predict import to_tensors
 from ..objective import Objective
@@ -146,7 +146,7 @@ class Gradients:
         self._names = list(terms)
         return torch.stack([term.detach().float() for term in terms.values()])
 
-    def _share(self, unit: Unit, part: np.ndarray, whole: np.ndarray) -> float:
+    def _share(self, unit: MeanOver, part: np.ndarray, whole: np.ndarray) -> float:
         """Return the part's share of the batch's `unit`; 0 if the batch has none, as the mean is 0 too."""
         every = self.data.count(unit, whole)
         return self.data.count(unit, part) / every if every else 0.0

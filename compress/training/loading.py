@@ -9,7 +9,7 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ..losses.loss import Unit
+from ..losses.loss import MeanOver
 
 Arrays = dict[str, np.ndarray]
 
@@ -41,7 +41,7 @@ class Batches(Protocol):
 class Labelled(Protocol):
     """Batches whose tokens have labels."""
 
-    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+    def counts(self, unit: MeanOver, indices: np.ndarray) -> np.ndarray:
         """Return for each example how many tokens have a label, or are compared between student and teacher."""
         ...
 
@@ -92,7 +92,7 @@ class Loader:
         """Return the groups, as in `Grouped`."""
         return self._data.groups(indices) if isinstance(self._data, Grouped) else None
 
-    def count(self, unit: Unit, indices: np.ndarray) -> float:
+    def count(self, unit: MeanOver, indices: np.ndarray) -> float:
         """Return how many of `unit` the examples have."""
         if unit == "examples":
             return len(indices)

@@ -22,7 +22,7 @@ ENDINGS = ["good small town", "bad", "the 7", "", "old old river", "small bad pa
 def _copies(split: Split, tokenizer: Tokenizer, kind: Kind, **how: Any) -> Augmented:
     table = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 8)).astype(np.float32)
     proposers = Proposers(None, NeighbourProposer(table, tokenizer))
-    copied = TASK_KINDS[kind].copied
+    copied = TASK_KINDS[kind].labels.copied
     return augment(split, tokenizer=tokenizer, proposers=proposers, candidates=5, fixed=1, copied=copied, **how)
 
 

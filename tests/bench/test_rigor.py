@@ -13,7 +13,7 @@ from compress.bench.intervals import factor_of_starts, interval_over_starts
 from compress.bench.process import Times
 from compress.errors import CompressError
 from compress.results import Latency, Runtime
-from compress.timing import too_noisy
+from compress.results.timing import too_noisy
 
 TWO = [Candidate("slow", Path("a"), "onnx"), Candidate("fast", Path("b"), "onnx")]
 

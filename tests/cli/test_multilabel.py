@@ -152,7 +152,7 @@ def test_predict_refuses_labels_that_are_no_list(cli, bundle: Path, tmp_path: Pa
     path = tmp_path / "in.jsonl"
     path.write_text('{"review": "x", "about": 3}\n')
     said = cli("predict", bundle, "--input", path, "--label", "about")
-    assert said.code == 2 and "about: expected a list of labels, found '3'" in said.err
+    assert said.code == 2 and "about: expected a list of labels, found 3" in said.err
 
 
 @pytest.fixture

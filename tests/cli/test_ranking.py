@@ -225,6 +225,17 @@ def test_a_file_whose_scores_cannot_be_computed_is_answered_all_the_same(cli, bu
     assert len(out.read_text().splitlines()) == 3
 
 
+def test_predict_scores_by_true_and_false(cli, bundle: Path, tmp_path: Path) -> None:
+    said = []
+    for yes, no in (("1", "0"), ("true", "false")):
+        rows = [f"one,music park,{yes}", f"one,town park,{no}", f"two,river,{no}", f"two,music,{yes}"]
+        (tmp_path / "in.csv").write_text("\n".join(["query,passage,relevance", *rows]) + "\n")
+        done = cli("predict", bundle, "--input", tmp_path / "in.csv", "--label", "relevance")
+        assert done.code == 0, done.err
+        said.append(done.err)
+    assert said[0] == said[1] and "4 passages: ndcg@10 " in said[0]
+
+
 def test_predict_refuses_relevances_below_0(cli, bundle: Path, tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text('{"query": "x", "passage": "y", "relevance": -1}\n')

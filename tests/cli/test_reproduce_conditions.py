@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from compress.reproduction.comparing import _figures, _Pair
 from compress.reproduction.conditions import (
     DECIDED_BY_TIMES,
     are_exact,
@@ -15,6 +14,7 @@ from compress.reproduction.conditions import (
     is_sized_by_times,
     timed_stages,
 )
+from compress.reproduction.verdicts import _figures, _Pair
 from compress.results import Result, read_results
 
 REPORTS = Path(__file__).parents[2] / "reports"

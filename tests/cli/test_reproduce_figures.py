@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from compress.cli import reproducing
-from compress.reproduction import comparing
-from compress.reproduction.compared import Comparison, Figure, Interval, RunComparison
+from compress.reproduction import verdicts
+from compress.reproduction.figures import Figure, Interval, ReproducedRun, Reproduction
 from compress.results import PER_EXAMPLE, Result, read_results
 
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -21,8 +21,8 @@ def figures(report: str, task: str, seeds: tuple[int, int], *, exact: bool) -> l
     """Return the figures of the last model of recipe `logits`, in fp32 and int8."""
     before, now = (run_of(report, task, seed) for seed in seeds)
     answers = REPORTS / report / PER_EXAMPLE
-    pair = comparing._Pair(before, now, answers, answers)
-    return [figure for model in before.models[1:] for figure in comparing._figures(pair, model, exact=exact)]
+    pair = verdicts._Pair(before, now, answers, answers)
+    return [figure for model in before.models[1:] for figure in verdicts._figures(pair, model, exact=exact)]
 
 
 def run_of(report: str, task: str, seed: int) -> Result:
@@ -63,7 +63,7 @@ def test_an_equal_score_by_other_answers_is_judged_by_these(monkeypatch: pytest.
     """One right and one wrong answer are swapped, so the accuracy is the same."""
     run = run_of("base", "mrpc", 0)
     answers = REPORTS / "base" / PER_EXAMPLE
-    load = comparing.load_answers
+    load = verdicts.load_answers
 
     def swapped(*words: Any) -> tuple[list[np.ndarray], np.ndarray]:
         (logits,), gold = load(*words)
@@ -75,9 +75,9 @@ def test_an_equal_score_by_other_answers_is_judged_by_these(monkeypatch: pytest.
         return ([logits[_swap(len(gold), one, other)]] if len(calls) % 2 == 0 else [logits]), gold
 
     calls: list[int] = []
-    monkeypatch.setattr(comparing, "load_answers", swapped)
-    pair = comparing._Pair(run, run, answers, answers)
-    figure = next(each for each in comparing._figures(pair, run.models[1], exact=False) if each.name == "accuracy")
+    monkeypatch.setattr(verdicts, "load_answers", swapped)
+    pair = verdicts._Pair(run, run, answers, answers)
+    figure = next(each for each in verdicts._figures(pair, run.models[1], exact=False) if each.name == "accuracy")
     assert (figure.now, figure.changed) == (figure.recorded, 2)
     assert figure.verdict != "same" and figure.interval is not None and figure.interval.points == 0
 
@@ -109,7 +109,7 @@ def score(p: float, low: float) -> Figure:
 )
 def test_an_interval_and_its_corrected_p_decide(figure: Figure, verdict: str) -> None:
     assert figure.interval is not None
-    assert comparing._judge_figure(figure, iter([figure.interval.p])).verdict == verdict
+    assert verdicts._judge_figure(figure, iter([figure.interval.p])).verdict == verdict
 
 
 def test_scores_are_shown_with_the_digits_that_tell_them_apart() -> None:
@@ -122,6 +122,6 @@ def test_scores_are_shown_with_the_digits_that_tell_them_apart() -> None:
 def test_what_holds_for_some_of_the_runs_is_told_of_these() -> None:
     fields = {"recorded": "a", "run": "a", "command": "", "recipe": "int8", "task": "t", "seed": 0, "conditions": ()}
     fields |= {"changed_settings": (), "stages": 2, "stages_from_store": 0, "figures": ()}
-    runs = tuple(RunComparison.model_validate({**fields, "exact": exact}) for exact in (True, False, False))
-    lines = list(reproducing._summary_lines(Comparison(source="s", out="o", runs=runs)))
+    runs = tuple(ReproducedRun.model_validate({**fields, "exact": exact}) for exact in (True, False, False))
+    lines = list(reproducing._summary_lines(Reproduction(source="s", out="o", runs=runs)))
     assert lines[0] == "1 of 3 runs:" and "Figures must be the same." in lines and "2 of 3 runs:" in lines

@@ -72,5 +72,6 @@ def test_a_temperature_calibrates_all_labels_together() -> None:
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(4000, 3)) * 2
     labels = (rng.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(np.uint8)
-    fit = TASK_KINDS["multilabel"].temperature
-    assert fit is not None and fit(3 * logits, labels) == pytest.approx(3, rel=0.1)
+    ensemble = TASK_KINDS["multilabel"].ensemble
+    assert ensemble is not None and ensemble.fit_temperature is not None
+    assert ensemble.fit_temperature(3 * logits, labels) == pytest.approx(3, rel=0.1)

@@ -153,7 +153,7 @@ def test_every_loss_is_registered_under_the_name_that_recipes_give_it():
 def test_a_loss_compares_features_that_are_known(name: str):
     loss = LOSSES[name]
     compared = [feature for pair in loss.compares(loss.spec(), ((1, 2),)) for feature in pair if feature is not None]
-    own = {"classes": {LOGITS}, "tokens": {TOKEN_SCORES}, "pairs": {POOLED}}.get(loss.reads)
+    own = {"logits": {LOGITS}, "masked_tokens": {TOKEN_SCORES}, "segment_pairs": {POOLED}}.get(loss.reads)
     assert compared
     assert all(feature == TOKEN_SCORES or parse(feature, 6) for feature in compared)
     assert own is None or set(compared) == own

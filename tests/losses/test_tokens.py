@@ -106,16 +106,16 @@ def test_a_recipes_losses_are_those_of_the_kind(loss: LossSpec, expected: object
     objective = Objective([loss], kind="tagging")
     (actual,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": LABELS, "compared": COMPARED}).values()
     assert float(actual) == pytest.approx(float(expected()), rel=1e-5)  # type: ignore[operator]  # computed in fp32
-    assert objective.means_over == {loss.name: "labelled" if loss.name == "hard_label" else "compared"}
+    assert objective.means_over == {loss.name: "labelled_tokens" if loss.name == "hard_label" else "compared_tokens"}
 
 
 def test_losses_on_logits_are_means_over_tokens_only_where_these_have_logits() -> None:
     specs = [HardLabel(), SoftTarget(), HiddenCosine()]
-    of_words = {"hard_label": "labelled", "soft_target": "compared", "hidden_cosine": "tokens"}
+    of_words = {"hard_label": "labelled_tokens", "soft_target": "compared_tokens", "hidden_cosine": "tokens"}
     of_texts = {"hard_label": "examples", "soft_target": "examples", "hidden_cosine": "tokens"}
     assert Objective(specs, kind="tagging").means_over == of_words
     assert Objective(specs, kind="classification").means_over == of_texts
-    assert {name for name, loss in LOSSES.items() if loss.reads == "classes"} == {
+    assert {name for name, loss in LOSSES.items() if loss.reads == "logits"} == {
         "hard_label",
         "soft_target",
         "soft_cross_entropy",

@@ -100,7 +100,7 @@ def test_a_batch_is_the_mean_of_its_texts_alone_without_any_padding(pair: Any, l
     with torch.no_grad():
         whole = value(objective, teacher, student, batch_of([0, 1, 2], 16)).item()
         alone = [value(objective, teacher, student, batch_of([row], LENGTHS[row])).item() for row in range(3)]
-    shares = LENGTHS if LOSSES[loss.name].per_token else (1, 1, 1)
+    shares = LENGTHS if LOSSES[loss.name].form.mean_over == "tokens" else (1, 1, 1)
     expected = sum(share * one for share, one in zip(shares, alone, strict=True)) / sum(shares)
     assert whole == pytest.approx(expected, rel=2e-5, abs=1e-6)  # fp32
 

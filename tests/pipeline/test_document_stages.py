@@ -13,6 +13,7 @@ from worlds import encoder_world
 from compress.models.features import named
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.plan import Context, Job, Listener
+from compress.pipeline.stages.registry import kind_of
 from compress.spec.stages import General, MaskedLm, Pretrain
 from compress.store import Artifact
 
@@ -69,7 +70,7 @@ def test_every_forward_of_the_stage_keeps_documents_apart(world: Path, masks: li
             out.mkdir()
             work.mkdir()
             inputs = {role: artifacts[name] for role, name in node.inputs.items()}
-            info = node.kind.run(Job(planned, node, inputs, context, out, work))
+            info = kind_of(node).run(Job(planned, node, inputs, context, out, work))
             artifacts[node.id] = Artifact(out, node.key, dict(info))
     # Two steps: of the student and its teacher in `general`; `pretrain` also evaluates the held-out text.
     assert len(masks) == {"pretrain": 3, "masked_lm": 2, "general": 4}[kind]

@@ -15,6 +15,7 @@ from gpu_runs import LOGGED, SHORT, STUDENT, Recipe, build, gpu_world
 from tokenizers import Tokenizer
 
 from compress.losses import LOSSES
+from compress.losses.loss import LossForm
 
 BRIEF: Recipe = (
     f"\n  - finetune: {{{SHORT}, micro_batch_size: 3}}\n  - distill: {{{SHORT}, losses: [{{name: hard_label}}]}}",
@@ -33,9 +34,9 @@ def planted(monkeypatch: pytest.MonkeyPatch, fault: Callable[[Any], Any]) -> Non
     whole = LOSSES["hard_label"]
 
     def compute(spec: Any, logits: Any, teacher: Any, batch: Any) -> Any:
-        return whole.compute(spec, fault(logits), teacher, batch)
+        return whole.form.compute(spec, fault(logits), teacher, batch)
 
-    monkeypatch.setitem(LOSSES, "hard_label", replace(whole, compute=compute))
+    monkeypatch.setitem(LOSSES, "hard_label", replace(whole, form=LossForm(compute)))
 
 
 def test_a_tensor_left_on_the_cpu_is_found(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from compress.pipeline.results.resolved import resolved_recipe
 from compress.spec.recipe import Recipe
 
 STUDENT = "name: narrow\ntitle: narrow\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: {heads}\ninit: random\n"
+FIELDS = ("keep=best", "evaluate_every=0.5")  # read where checkpoints are scored
 
 
 class Case:
@@ -192,6 +193,20 @@ def test_a_layer_map_that_no_loss_reads_is_named(case: Case):
     )
     for read in ("intermediate.layer_map=top", "prediction.layer_map=uniform"):
         assert not [note for note in case.plan(read).notes if "layer_map" in note]
+
+
+def test_fields_on_scores_are_named_where_nothing_is_scored(case: Case):
+    unscored = [f"{stage}.{field}" for stage in ("general", "masked_lm", "intermediate") for field in FIELDS]
+    for setting in unscored:
+        (note,) = case.plan(setting).notes
+        assert note.startswith(
+            f"{setting.partition('=')[0]} has no effect: no loss of the stage is on the task's answers"
+        )
+    per_task = "intermediate.per_task={toy: {evaluate_every: 0.5}}"
+    assert "intermediate.evaluate_every has no effect" in case.plan(per_task).notes[0]
+    read = [f"prediction.{field}" for field in FIELDS] + ["general.keep=last"]
+    losses = "intermediate.losses=[{name: hidden_mse}, {name: hard_label}]"
+    assert case.plan(*read).notes == case.plan(losses, "intermediate.keep=best").notes == ()
 
 
 def test_the_resolved_recipe_can_be_read_again(case: Case):

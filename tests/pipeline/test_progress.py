@@ -15,6 +15,7 @@ from compress.errors import CheckFailed, CompressError, Interrupted
 from compress.pipeline import Listener, Request, plan_all
 from compress.pipeline import run as running
 from compress.pipeline.plan import Context, Job
+from compress.pipeline.stages.registry import kind_of
 
 STUDENT = "name: small\ntitle: Small\narchitecture: bert\nlayers: 1\n"
 
@@ -56,7 +57,7 @@ def test_how_far_a_stage_has_come_is_told(request_: Request, tmp_path: Path, kin
     for name in ("out", "work"):
         (tmp_path / name).mkdir()
     context = Context(plan.task, "fp32", 1, listener)
-    node.kind.run(Job(plan, node, {}, context, tmp_path / "out", tmp_path / "work"))
+    kind_of(node).run(Job(plan, node, {}, context, tmp_path / "out", tmp_path / "work"))
     named, done, total = listener.seen[-1]
     assert named == what
     assert done > 0

@@ -96,7 +96,7 @@ def test_a_student_that_learns_from_labels_alone_reads_no_table(world: Path):
 
 
 def test_a_kind_of_task_whose_answers_have_no_mean(world: Path, monkeypatch: pytest.MonkeyPatch):
-    kinds = {name: replace(kind, mean=None) for name, kind in TASK_KINDS.items()}
+    kinds = {name: replace(kind, ensemble=None) for name, kind in TASK_KINDS.items()}
     monkeypatch.setattr("compress.pipeline.stages.ensemble.TASK_KINDS", kinds)
     message = refused("tiny.yaml", "./bytes")
     assert message == (

@@ -17,6 +17,7 @@ from worlds import encoder_world
 from compress.cli.plans import plan_document
 from compress.errors import CompressError
 from compress.pipeline.plan import Context, Job, Listener
+from compress.pipeline.stages.registry import kind_of
 from compress.pipeline.training import initial_teacher
 from compress.store import Artifact
 
@@ -119,7 +120,7 @@ def test_what_was_counted_is_not_counted_again_by_a_training_that_goes_on(
     inputs = {"text": Artifact(world / f"{text.key}-out", text.key, {})}
     (world / "again").mkdir()
     job = Job(planned, node, inputs, context, world / "again", world / f"{node.key}-work")
-    again = node.kind.run(job)
+    again = kind_of(node).run(job)
     assert again["start"] == first.info["start"]
     assert again.get("held_out") == first.info.get("held_out")
     assert said[0] == "pretrained: continues after step 3"

@@ -19,6 +19,7 @@ from compress.losses import LOSSES
 from compress.models.checkpoints.folders import load_classifier
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.plan import Context, Job, Listener
+from compress.pipeline.stages.registry import kind_of
 from compress.pipeline.training.initial_student import initial_student
 from compress.store import Artifact
 
@@ -58,7 +59,7 @@ def artifacts_of(world: Path, planned: Plan) -> dict[str, Artifact]:
             out.mkdir()
             work.mkdir()
             inputs = {"text": artifacts.get("text", Artifact(out, ""))}
-            info = node.kind.run(Job(planned, node, inputs, context, out, work))
+            info = kind_of(node).run(Job(planned, node, inputs, context, out, work))
             artifacts[node.id] = Artifact(out, node.key, dict(info))
     return artifacts
 

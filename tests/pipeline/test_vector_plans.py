@@ -14,6 +14,7 @@ from recipe_runs import TEACHER
 from compress.errors import CheckFailed, CompressError
 from compress.models.dimensions import read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
+from compress.pipeline.stages.registry import kind_of
 from compress.spec.stages import Distill
 from compress.tasks import load_reported
 
@@ -194,12 +195,13 @@ def test_lines_to_calibrate_on_are_single_texts_and_none_of_a_reported_pair(worl
     setting = f"quantize.calibration_text={path}"
     plan = planned(world, BOTH, setting, "quantize.method=static")
     for node in plan.nodes:
-        if node.kind.check is not None:
-            node.kind.check(plan, node)
+        if (check := kind_of(node).check) is not None:
+            check(plan, node)
     reported = load_reported(plan.task.spec, plan.task.folder, None).splits["dev"].texts[1][3]
     path.write_text("\n".join([*(f"a line of text {number}" for number in range(40)), reported.upper()]))
     plan = planned(world, BOTH, setting, "quantize.method=static")
     (last,) = [node for node in plan.nodes if node.id == "student-int8"]
-    assert last.kind.check is not None
+    check = kind_of(last).check
+    assert check is not None
     with pytest.raises(CompressError, match="1 of 41 texts are in the split `dev`"):
-        last.kind.check(plan, last)
+        check(plan, last)

@@ -103,7 +103,7 @@ def test_a_layer_that_does_nothing_goes_first(planted: int) -> None:
 
     def measured(kept: tuple[int, ...]) -> float:
         with layers_alone(teacher, kept):
-            return TASK_KINDS["classification"].divergence(whole, logits(teacher).numpy())
+            return TASK_KINDS["classification"].fidelity.divergence(whole, logits(teacher).numpy())
 
     first = next(rounds_to(1, 4, measured))
     assert first.dropped == planted

@@ -92,6 +92,8 @@ def test_no_sentence_states_a_time_that_the_warning_says_not_to_trust(loaded: Re
     assert "trust no time and no speed-up of the task's lengths, 1 × 128" in warning
     (task,) = tasks_of([result], [])
     assert findings(task)[0].endswith("is 2.7× on one text of 32 tokens.")
+    (task,) = tasks_of([doubted(loaded, (1, 32))], [])
+    assert "is 2.7× on one text of 128 tokens and 2.7× on the task's own lengths" in findings(task)[0]
 
 
 def test_a_speed_in_doubt_everywhere_is_left_out(loaded: Result) -> None:

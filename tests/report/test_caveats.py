@@ -86,6 +86,19 @@ def test_where_all_tasks_are_guessed_all_count(fake: ResultMaker, tmp_path: Path
     assert [line.partition(":")[0] for line in warnings if "nothing to compress" in line] == ["SST-2", "MRPC"]
 
 
+def test_a_teacher_that_was_not_trained_here_is_not_to_be_trained_longer(fake: ResultMaker, tmp_path: Path) -> None:
+    def advice(result: Result) -> str:
+        (line,) = guess_sentences(tasks_of([guessing(result, tmp_path / result.run)], [tmp_path / result.run]))
+        return line
+
+    trained = on_mrpc(fake)
+    (teacher, *others) = trained.stages
+    assert teacher.kind.startswith("finetune ") and "finetune.epochs" in advice(trained)
+    adopted = (teacher.model_copy(update={"kind": "adopt teacher"}), *others)
+    line = advice(on_mrpc(fake, stages=adopted, run="adopted"))
+    assert "--refit" in line and "labels" in line and "longer" not in line
+
+
 def test_a_split_with_one_label_asks_for_no_longer_training(fake: ResultMaker, tmp_path: Path) -> None:
     folder = tmp_path / on_mrpc(fake).run
     result = guessing(on_mrpc(fake), folder)

@@ -8,7 +8,7 @@ from metric_references import headline_of, two_models
 from scipy import stats
 
 from compress.results.fidelity import Delta
-from compress.significance import delta, holm, p_value
+from compress.stats.significance import delta, holm, p_value
 
 
 def test_holm_by_hand() -> None:

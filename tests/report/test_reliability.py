@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compress.fidelity import BINS, calibration_error, reliability
 from compress.report import write_report
 from compress.report.page import tasks_of
 from compress.report.plot_points import points_of
@@ -16,6 +15,7 @@ from compress.report.reliability import charts, describe, is_drawn, pool_bins
 from compress.report.tables import score_of
 from compress.results import Result
 from compress.results.fidelity import ReliabilityBin
+from compress.stats.fidelity import BINS, calibration_error, reliability
 
 RNG = np.random.default_rng(0)
 SURE = RNG.uniform(0.34, 1, 500)

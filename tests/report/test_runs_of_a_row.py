@@ -19,7 +19,7 @@ from compress.report.runs import median_latency
 from compress.report.tables import main_table
 from compress.results import Latency, Result
 from compress.results.fidelity import Delta
-from compress.significance import paired_bootstrap_seeds
+from compress.stats.significance import paired_bootstrap_seeds
 
 
 def test_seeds_are_mean_and_spread_and_times_their_median(fake: Callable[..., Result]) -> None:

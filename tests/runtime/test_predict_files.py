@@ -186,7 +186,7 @@ def test_a_list_with_0_or_1_for_each_label_is_not_read_as_numbers_of_labels(fold
     path.write_text(json.dumps({"text": "a b", "about": [1, 0, *[0] * (names.count(",") - 1)]}) + "\n")
     done = predict(folder, "-i", path, "--label", "about")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "about: expected a list of labels, found '[1, 0" in done.stderr and f"--label {names}" in done.stderr
+    assert "about: expected a list of labels, found [1, 0" in done.stderr and f"--label {names}" in done.stderr
 
 
 def test_a_column_of_0_and_1_named_like_a_label_of_that_name_is_refused_too(folder: Path, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from compress.errors import CompressError
         ("\n\n", (), "in.csv: empty file"),
         ("\nid,text,id\n1,a,2\n", (), "in.csv: line 2: two columns are named 'id'; rename one"),
         ('text\n"a\n', ("--text", "text"), "check the quotes"),
+        ("text,,\na,b,c\n", (), "in.csv: line 1: two columns have no name; delete them, or name each"),
         ("text\na\n", ("more",), "--input names the texts, and TEXT gives others"),
         ("text\na\n", ("--json",), "--json: a file is answered in its own form; give --output FILE.jsonl for JSON"),
         ("id,text,id\n1,a,2\n", (), "in.csv: line 1: two columns are named 'id'; rename one"),

@@ -207,6 +207,14 @@ def test_a_folder_of_another_search_is_refused(
             ("distilbert", *LIMITS, "--try", "distill.epochs=[1, 2]", "--set", "distill.epochs=3"),
             "--try distill.epochs: --set distill.epochs gives it too; leave one of the two out",
         ),
+        (
+            ("tinybert", *LIMITS, "--try", "prediction.epochs=[1, 2]", "--set", "stages[5].distill.epochs=3"),
+            "--try prediction.epochs: --set stages[5].distill.epochs gives it too; leave one of the two out",
+        ),
+        (
+            ("distilbert", *LIMITS, "--try", "distill.losses[0].weight=[1, 2]", "--set", "distill.losses.0.weight=3"),
+            "--try distill.losses[0].weight: --set distill.losses.0.weight gives it too; leave one of the two out",
+        ),
         (("int8", *LIMITS, "--try", "recipe=[distilbert]"), "--try recipe: name the recipes before the options"),
         (("int8", *LIMITS, "--tuning", "nowhere.csv"), "nowhere.csv"),
         (("distilbert", *LIMITS, "--try", "student=[distilbert-6l]"), "distilbert-6l"),

@@ -165,6 +165,10 @@ def test_a_student_per_depth():
             "--set distill.losses[0]: unknown name `hard_labell`; did you mean `hard_label`?",
         ),
         (
+            "distill.losses[0].name=hard_labell",
+            "--set distill.losses[0].name: unknown name `hard_labell`; did you mean `hard_label`?",
+        ),
+        (
             "distill.losses=[{name: hard_label}, {name: hard_label}]",
             "--set distill.losses: each at most once, found ['hard_label', 'hard_label']",
         ),

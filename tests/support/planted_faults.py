@@ -94,10 +94,10 @@ FAULTS = (
     ),
     Fault(
         "differences have the other sign",
-        "significance.py",
+        "stats/significance.py",
         "points, (low, high) = observed.mean(), _interval_ends(observed, resampled, shared)",
         "points, (low, high) = -observed.mean(), _interval_ends(-observed, -resampled, shared)",
-        "tests/test_significance.py tests/report",
+        "tests/stats/test_significance.py tests/report",
     ),
     Fault(
         "calibration reads the reported split",

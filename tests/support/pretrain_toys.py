@@ -7,6 +7,7 @@ from typing import Any
 
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.plan import Context, Job, Listener
+from compress.pipeline.stages.registry import kind_of
 from compress.store import Artifact
 
 CARD = """
@@ -45,6 +46,6 @@ def run_stages(world: Path, planned: Plan, *kinds: str, notices: list[str] | Non
             work.mkdir()
             inputs = {role: artefacts[name] for role, name in node.inputs.items()}
             artefacts[node.id] = Artifact(
-                out, node.key, dict(node.kind.run(Job(planned, node, inputs, context, out, work)))
+                out, node.key, dict(kind_of(node).run(Job(planned, node, inputs, context, out, work)))
             )
     return artefacts

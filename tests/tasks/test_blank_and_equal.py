@@ -64,3 +64,9 @@ def test_a_tuning_split_without_a_correlation_is_refused(here: Path) -> None:
         load_training(scores(), here, None, here / "own.csv")
     (here / "own.csv").write_text("text,label\na,1\nc,3\nd,2\n")
     assert load_training(scores(), here, None, here / "own.csv").tuning.labels.tolist() == [3, 2]
+
+
+def test_columns_without_a_name_are_refused(here: Path) -> None:
+    """Spreadsheets write empty columns so."""
+    (here / "train.csv").write_text("text,label,,\na,pos,,\n")
+    refused(task(), here, r"train.csv:1: two columns have no name; delete them, or name each, or name them all with")

@@ -54,6 +54,10 @@ FORMS: list[tuple[Row, tuple[str, ...], str, str]] = [
         ("article", "question", "options"), "answer", "What? y",
     ),
     (
+        {"id": "q", "question": "What?", "A": "x", "B": "y", "answer": "B"},
+        ("question", "A,B"), "answer", "y",
+    ),
+    (
         {"question": "What?", "choices": {"label": ["A", "B"], "text": ["x", "y"]}, "answerKey": "B"},
         ("question", "choices"), "answerKey", "y",
     ),
@@ -131,6 +135,21 @@ def test_labels_of_another_name_are_asked_for(tmp_path: Path) -> None:
         own_task(OwnFiles(paths[0], paths[1], kind="choice"))
 
 
+@pytest.mark.parametrize("kind", [None, "choice"])
+def test_endings_that_are_named_by_labels_or_written_as_texts(kind: Any, tmp_path: Path) -> None:
+    row = {"question": "Q", "A": "one", "B": "two", "C": "three", "answer": "B"}
+    paths = [
+        write_csv(tmp_path / f"{name}.csv", [{**row, "question": f"{name} {n}"} for n in range(9)]) for name in "td"
+    ]
+    assert own_task(OwnFiles(paths[0], paths[1], kind=kind))[0].text == ("question", "A,B,C")
+    row = {"question": "Q", "choices": "['one', 'two']", "answer": 1}
+    paths = [
+        write_csv(tmp_path / f"{name}.csv", [{**row, "question": f"{name} {n}"} for n in range(9)]) for name in "td"
+    ]
+    with pytest.raises(CompressError, match=r"line 2: choices: expected a list of endings.*a column for each ending"):
+        load_training(*own_task(OwnFiles(paths[0], paths[1], kind=kind)), None)
+
+
 def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
     row = {"a": "x", "b": "starts", "A": "one", "B": "two", "gold": "B"}
     paths = [
@@ -141,7 +160,8 @@ def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
     with pytest.raises(CompressError, match=r"no column 'C'.* with --pair"):
         own_task(OwnFiles(*paths, text="a", pair="A,C", label="gold", kind="choice"))
     with pytest.raises(CompressError, match="--pair: a choice has contexts and endings"):
-        own_task(OwnFiles(*paths, text="a", label="gold", kind="choice"))
+        own_task(OwnFiles(*paths, text="a", label="b", kind="choice"))
+    assert own_task(OwnFiles(*paths, text="a", label="gold", kind="choice"))[0].text == ("a", "A,B")
     with pytest.raises(CompressError, match="--label: expected another column than --pair, found 'B' for both"):
         own_task(OwnFiles(*paths, text="a", pair="A,B", label="B", kind="choice"))
     with pytest.raises(CompressError, match=r"`text`: column 'B' is one of the endings in 'A,B'"):
@@ -261,7 +281,7 @@ def test_the_tuning_split_has_whole_questions_and_counts_them(tmp_path: Path) ->
     data = load_training(spec_of(tuning_examples=3), tmp_path, None)
     train, tuning = ({text.lower() for text in split.texts[0]} for split in (data.train, data.tuning))
     assert tuning and not train & tuning
-    gold = TASK_KINDS["choice"].gold(data.tuning.labels, data.tuning.texts)
+    gold = TASK_KINDS["choice"].labels.gold(data.tuning.labels, data.tuning.texts)
     assert 1 <= len(gold) <= 3 and data.tuning.labels[:, 0].sum() == len(gold)
     write(tmp_path / "train.jsonl", rows_of(1))
     with pytest.raises(CompressError, match=r"1 question on 1 context is too few .*; expected at least two contexts"):

@@ -35,7 +35,7 @@ def test_endings_that_are_cut_to_the_same_tokens_are_told(toy_tokenizer: Tokeniz
 
 def test_copies_of_a_question_are_questions() -> None:
     labels = np.array([[0, 4], [1, 4], [1, 7], [0, 7]])
-    copied = TASK_KINDS["choice"].copied(labels, np.array([0, 0, 1, 1, 2, 3]), np.array([0, 1, 0, 1, 0, 0]))
+    copied = TASK_KINDS["choice"].labels.copied(labels, np.array([0, 0, 1, 1, 2, 3]), np.array([0, 1, 0, 1, 0, 0]))
     assert copied[:, 0].tolist() == [0, 0, 1, 1, 1, 0]
     assert (
         len({tuple(copied[[0, 2], 1]), tuple(copied[[1, 3], 1])}) == 2

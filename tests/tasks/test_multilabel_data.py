@@ -190,6 +190,14 @@ def test_labels_that_train_does_not_know_are_refused_by_the_file_that_has_them(t
         load_training(spec, folder, None)
 
 
+def test_flags_may_have_a_decimal_point(tmp_path: Path) -> None:
+    """Tools that fill gaps write 0 and 1 so."""
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.csv").write_text(f"text,a,b\nfirst {split},0.0,1.0\nsecond {split},1.0,0\n")
+    spec, folder = own_task(OwnFiles(tmp_path / "train.csv", tmp_path / "dev.csv", label="a,b"))
+    assert load_reported(spec, folder, None).splits["dev"].labels.tolist() == [[0, 1], [1, 0]]
+
+
 def test_other_flags_than_0_and_1_are_refused(tmp_path: Path) -> None:
     for split in ("train", "dev"):
         (tmp_path / f"{split}.csv").write_text("text,a,b\nfirst words,0,1\nsecond words,2,0\n")
@@ -226,15 +234,15 @@ def test_the_tuning_split_has_rare_labels_too(tmp_path: Path) -> None:
 
 def test_examples_go_by_their_rarest_label() -> None:
     labels = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 1], [1, 1, 1]])
-    assert KIND.strata(labels) == [1, 0, -1, 2, 1]
+    assert KIND.labels.strata(labels) == [1, 0, -1, 2, 1]
 
 
 def test_the_constant_gives_the_labels_with_the_best_score() -> None:
     rng = np.random.default_rng(3)
     for shares in ([0.8, 0.6, 0.05], [0.1, 0.9, 0.02], [0.3, 0.3, 0.3]):
         train = (rng.random((400, 3)) < shares).astype(np.uint8)
-        output = KIND.constant(train, NAMES, train)
-        metric = KIND.headline(("f1_micro",), -1, NAMES)
+        output = KIND.constant_baseline.outputs(train, NAMES, train)
+        metric = KIND.scoring.headline(("f1_micro",), -1, NAMES)
         got = metric(np.tile(output, (400, 1)), train)
         subsets = np.array(np.meshgrid(*[[-1, 1]] * 3)).T.reshape(-1, 3)
         best = max(metric(np.tile(signs, (400, 1)).astype(float), train) for signs in subsets)
@@ -244,11 +252,11 @@ def test_the_constant_gives_the_labels_with_the_best_score() -> None:
 def test_answers_flip_by_any_label_and_are_written_with_their_names() -> None:
     outputs = np.array([[0.2, -1.0, 3.0], [-1.0, -2.0, -0.1]])
     answers = KIND.answers(outputs)
-    assert [KIND.written(answer, NAMES) for answer in answers] == ["money, tech", "(none)"]
-    assert KIND.confidence is not None
+    assert [KIND.labels.format(answer, NAMES) for answer in answers] == ["money, tech", "(none)"]
+    assert KIND.decisions is not None
     expected = [np.prod(1 / (1 + np.exp(-np.abs(row)))) for row in outputs]
-    assert KIND.confidence(outputs) == pytest.approx(expected)
-    assert KIND.divergence(outputs, outputs) == 0
+    assert KIND.decisions.confidence(outputs) == pytest.approx(expected)
+    assert KIND.fidelity.divergence(outputs, outputs) == 0
 
 
 def test_the_distance_to_fp32_is_that_of_bernoulli_distributions() -> None:
@@ -256,4 +264,4 @@ def test_the_distance_to_fp32_is_that_of_bernoulli_distributions() -> None:
     fp32, other = rng.normal(size=(2, 20, 3))
     p, q = (1 / (1 + np.exp(-logits)) for logits in (fp32, other))
     expected = (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).sum(1).mean()
-    assert KIND.divergence(fp32, other) == pytest.approx(expected)
+    assert KIND.fidelity.divergence(fp32, other) == pytest.approx(expected)

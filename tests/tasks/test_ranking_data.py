@@ -58,6 +58,22 @@ def test_files_with_columns_of_these_names_are_a_ranking(tmp_path: Path, label: 
     assert "train: 120 passages of 30 queries" in data.notes
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_true_and_false_are_relevances(tmp_path: Path, suffix: str) -> None:
+    rows = [(query, passage, bool(value)) for query, passage, value in rows_of(30)]
+    if suffix == "csv":
+        text = "".join(f"{query},{passage},{str(value).lower()}\n" for query, passage, value in rows)
+        files = OwnFiles(tmp_path / "faq.csv", tmp_path / "dev.csv")
+        for path in (files.train, files.dev):
+            path.write_text("query,passage,relevance\n" + text)
+    else:
+        files = own(tmp_path, rows, rows)
+    spec, folder = own_task(files)
+    assert spec.kind == "ranking"
+    labels = load_reported(spec, folder, None).splits["dev"].labels
+    assert labels[:, 0].tolist() == [float(value) for _, _, value in rows]
+
+
 def test_pairs_of_one_label_a_query_stay_a_classification(tmp_path: Path) -> None:
     """For example questions with one answer each, which is right or wrong."""
     train = [(f"query {n}", f"passage {n}", n % 2) for n in range(30)]

@@ -89,7 +89,7 @@ def test_an_empty_text_has_no_words(tmp_path: Path) -> None:
     _, reported = read(tmp_path, files=Files(train=train.name, dev=dev.name))
     split = reported.splits["dev"]
     assert split.labels[1].shape == (0, 3) and split.texts[0][1] == ""
-    gold = KIND.gold(split.labels, split.texts)
+    gold = KIND.labels.gold(split.labels, split.texts)
     assert len(gold) == 7 + 9 and (gold < 0).sum() == 2 and gold[0] == ~0 and gold[7] == ~0
 
 
@@ -179,7 +179,7 @@ def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
     written(tmp_path, conll(TRAIN), conll(DEV))
     _, data = read(tmp_path)
     labels = data.splits["dev"].labels
-    gold = KIND.gold(labels, ())
+    gold = KIND.labels.gold(labels, ())
     ids = split_labels(gold)[0]
     outputs = np.eye(len(NAMES), dtype=np.float32)[ids]
     spec = tagging(metrics=("entity_f1", "accuracy"))
@@ -193,23 +193,25 @@ def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
 
 def test_types_of_entities_are_counted_as_the_headline_counts_them() -> None:
     gold, outputs = np.array([~3, 4, 0]), np.eye(5)[[4, 4, 0]]  # B-PER I-PER O, given as I-PER I-PER O
-    assert KIND.types(outputs, gold, NAMES, ("entity_f1",))["PER"].f1 == 100
-    assert KIND.types(outputs, gold, NAMES, ("accuracy", "entity_f1_strict"))["PER"].f1 == 0
-    assert KIND.types(outputs, gold, NAMES, ("accuracy",))["PER"].f1 == 100
+    assert KIND.scoring.entity_types(outputs, gold, NAMES, ("entity_f1",))["PER"].f1 == 100
+    assert KIND.scoring.entity_types(outputs, gold, NAMES, ("accuracy", "entity_f1_strict"))["PER"].f1 == 0
+    assert KIND.scoring.entity_types(outputs, gold, NAMES, ("accuracy",))["PER"].f1 == 100
 
 
 def test_the_kind_answers_and_is_kept_in_the_form_of_words() -> None:
     gold = np.array([~3, 4, 0, ~0, 1])
     outputs = np.random.default_rng(0).normal(size=(5, 5))
-    kept = KIND.kept(outputs).astype(KIND.kept_type(NAMES))
-    assert (KIND.answers(KIND.outputs(kept, NAMES)) == KIND.answers(outputs)).all()
-    assert KIND.kept_type(NAMES) == np.int8 and KIND.kept_type(NAMES * 30) == np.int16
-    assert KIND.fits(gold, NAMES) and KIND.fits(kept, NAMES) and not KIND.fits(np.array([~5]), NAMES)
-    assert not KIND.fits(np.array([5]), NAMES) and not KIND.fits(outputs, NAMES)
-    assert [KIND.written(label, NAMES) for label in gold] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
-    assert KIND.confidence is not None and KIND.confidence(outputs).shape == (5,)
-    assert KIND.temperature is not None and 0.05 <= KIND.temperature(outputs, gold) <= 20
-    assert KIND.mean is not None and KIND.mean([outputs, outputs]).shape == (5, 5)
+    form = KIND.stored
+    stored = form.from_outputs(outputs).astype(form.dtype(NAMES))
+    assert (KIND.answers(form.to_outputs(stored, NAMES)) == KIND.answers(outputs)).all()
+    assert form.dtype(NAMES) == np.int8 and form.dtype(NAMES * 30) == np.int16
+    assert form.fits(gold, NAMES) and form.fits(stored, NAMES) and not form.fits(np.array([~5]), NAMES)
+    assert not form.fits(np.array([5]), NAMES) and not form.fits(outputs, NAMES)
+    assert [KIND.labels.format(label, NAMES) for label in gold] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
+    assert KIND.decisions is not None and KIND.decisions.confidence(outputs).shape == (5,)
+    assert KIND.ensemble is not None and KIND.ensemble.fit_temperature is not None
+    assert 0.05 <= KIND.ensemble.fit_temperature(outputs, gold) <= 20
+    assert KIND.ensemble.mean([outputs, outputs]).shape == (5, 5)
 
 
 def test_texts_go_by_their_rarest_label() -> None:
@@ -217,9 +219,9 @@ def test_texts_go_by_their_rarest_label() -> None:
     labels = np.empty(6, dtype=object)
     for row, ids in enumerate(texts):
         labels[row] = np.array([(label, i, i + 1) for i, label in enumerate(ids)], np.int32).reshape(-1, 3)
-    assert KIND.strata(labels) == [1, 0, -1, 1, 0, 3]
-    assert KIND.present(labels) == {0, 1, 3}
-    assert KIND.constant(labels, NAMES, KIND.gold(labels, ())).tolist() == [1, 0, 0, 0, 0]
+    assert KIND.labels.strata(labels) == [1, 0, -1, 1, 0, 3]
+    assert KIND.labels.present(labels) == {0, 1, 3}
+    assert KIND.constant_baseline.outputs(labels, NAMES, KIND.labels.gold(labels, ())).tolist() == [1, 0, 0, 0, 0]
 
 
 def test_fingerprints_follow_tags(tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def test_scores_are_averaged_as_they_are():
     np.testing.assert_array_equal(
         mean_of_scores([divide_by_temperature(one, None), divide_by_temperature(other, None)]), [[1.5], [2.0]]
     )
-    kind = TASK_KINDS["regression"]
-    assert kind.temperature is None
-    assert kind.mean is mean_of_scores
+    ensemble = TASK_KINDS["regression"].ensemble
+    assert ensemble is not None
+    assert ensemble.fit_temperature is None
+    assert ensemble.mean is mean_of_scores

@@ -134,4 +134,4 @@ def test_they_pay_on_other_texts_and_cost_nothing_where_labels_are_moved_alike(m
 
 
 def test_other_kinds_have_none():
-    assert [name for name, kind in TASK_KINDS.items() if kind.threshold is not None] == ["multilabel", "span"]
+    assert [name for name, kind in TASK_KINDS.items() if kind.fit_threshold is not None] == ["multilabel", "span"]

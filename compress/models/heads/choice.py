@@ -11,6 +11,5 @@ CHOICE = replace(
     RANKING,
     model="AutoModelForMultipleChoice",
     suffixes=("ForMultipleChoice",),
-    means_over={"soft_target": "queries", "soft_cross_entropy": "queries", "hard_label": "ranked"},
     pooled=True,
 )

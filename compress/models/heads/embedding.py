@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...losses.loss import LossForm
 from ...losses.sentence_cosine import sentence_cosine_loss
 from ...sessions.outputs import VECTORS
 from .head import Head
@@ -22,8 +23,10 @@ EMBEDDING = Head(
     suffixes=("Model",),
     trained=(),
     new=("pooler.",),
-    losses={"soft_target": _from_teacher, "soft_cross_entropy": _from_teacher},
-    equal={"soft_cross_entropy": "soft_target"},
+    losses={
+        "soft_target": LossForm(_from_teacher),
+        "soft_cross_entropy": LossForm(_from_teacher, same_as="soft_target"),
+    },
     bare=True,
     outputs=(VECTORS,),
 )

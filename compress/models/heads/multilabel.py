@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...losses.bernoulli import bernoulli_cross_entropy_loss, bernoulli_kl_loss
+from ...losses.loss import LossForm
 from .classification import CLASSIFICATION
 
 if TYPE_CHECKING:
@@ -27,5 +28,9 @@ def _from_gold(spec: Any, student: Tensor, teacher: Any, batch: Mapping[str, Ten
 
 MULTILABEL = replace(
     CLASSIFICATION,
-    losses={"soft_target": _from_teacher, "soft_cross_entropy": _towards_teacher, "hard_label": _from_gold},
+    losses={
+        "soft_target": LossForm(_from_teacher),
+        "soft_cross_entropy": LossForm(_towards_teacher),
+        "hard_label": LossForm(_from_gold),
+    },
 )

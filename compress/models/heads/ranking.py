@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...losses.listwise import listwise_cross_entropy_loss, listwise_kl_loss, listwise_soft_cross_entropy_loss
+from ...losses.loss import LossForm
 from .classification import CLASSIFICATION
 
 if TYPE_CHECKING:
@@ -27,11 +28,9 @@ def _from_gold(spec: Any, student: Tensor, teacher: Any, batch: Mapping[str, Ten
 
 RANKING = replace(
     CLASSIFICATION,
-    losses={"soft_target": _from_teacher, "soft_cross_entropy": _towards_teacher, "hard_label": _from_gold},
-    means_over={
-        "soft_target": "queries",
-        "soft_cross_entropy": "queries",
-        "hard_label": "ranked",
-        "margin_mse": "margins",
+    losses={
+        "soft_target": LossForm(_from_teacher, "queries"),
+        "soft_cross_entropy": LossForm(_towards_teacher, "queries"),
+        "hard_label": LossForm(_from_gold, "scored_queries"),
     },
 )

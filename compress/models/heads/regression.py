@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ...losses.loss import LossForm
 from ...losses.squared_error import squared_error_loss
 from .classification import CLASSIFICATION
 
@@ -23,6 +24,9 @@ def _from_gold(spec: Any, student: Tensor, teacher: Any, batch: Mapping[str, Ten
 
 REGRESSION = replace(
     CLASSIFICATION,
-    losses={"soft_target": _from_teacher, "soft_cross_entropy": _from_gold, "hard_label": _from_gold},
-    equal={"soft_cross_entropy": "hard_label"},
+    losses={
+        "soft_target": LossForm(_from_teacher),
+        "soft_cross_entropy": LossForm(_from_gold, same_as="hard_label"),
+        "hard_label": LossForm(_from_gold),
+    },
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...losses.loss import LossForm
 from ...losses.spans import span_cross_entropy_loss, span_kl_loss, span_soft_cross_entropy_loss
 from ...sessions.outputs import SPAN_LOGITS
 from .head import Head
@@ -34,7 +35,11 @@ SPAN = Head(
     others=("XLNetForQuestionAnswering",),
     trained=("qa_outputs.", "classifier."),  # ModernBERT uses the token classifier's name, with a layer before it
     new=("qa_outputs.", "classifier.", "head."),
-    losses={"soft_target": _from_teacher, "soft_cross_entropy": _towards_teacher, "hard_label": _from_gold},
+    losses={
+        "soft_target": LossForm(_from_teacher),
+        "soft_cross_entropy": LossForm(_towards_teacher),
+        "hard_label": LossForm(_from_gold),
+    },
     on_tokens="qa_outputs",
     outputs=SPAN_LOGITS,
 )

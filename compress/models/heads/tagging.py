@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...losses.loss import LossForm
 from ...losses.tokens import token_cross_entropy_loss, token_kl_loss, token_soft_cross_entropy_loss
 from .head import Head
 
@@ -29,7 +30,10 @@ TAGGING = Head(
     suffixes=("ForTokenClassification",),
     trained=("classifier.",),
     new=("classifier.", "head."),  # ModernBERT has a layer before the classifier
-    losses={"soft_target": _from_teacher, "soft_cross_entropy": _towards_teacher, "hard_label": _from_gold},
-    means_over={"soft_target": "compared", "soft_cross_entropy": "compared", "hard_label": "labelled"},
+    losses={
+        "soft_target": LossForm(_from_teacher, "compared_tokens"),
+        "soft_cross_entropy": LossForm(_towards_teacher, "compared_tokens"),
+        "hard_label": LossForm(_from_gold, "labelled_tokens"),
+    },
     on_tokens="classifier",
 )

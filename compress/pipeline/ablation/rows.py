@@ -20,7 +20,7 @@ _STUDENT = "student "
 SWITCHES = ("general", "augment")
 LAYERWISE = [name for name, loss in LOSSES.items() if loss.reads == "states"]
 TRANSFORMER = [name for name, loss in LOSSES.items() if loss.matches_layers]
-SOFT = [name for name, loss in LOSSES.items() if loss.reads == "classes" and loss.needs_teacher]
+SOFT = [name for name, loss in LOSSES.items() if loss.reads == "logits" and loss.needs_teacher]
 MAPS = ("uniform", "top", "bottom")
 _NAME_LENGTH = 64
 

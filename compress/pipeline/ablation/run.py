@@ -149,7 +149,8 @@ def trained_student(plan: Plan) -> list[Any]:
 
     This is mostly the key of the last stage; for some kinds of tasks two losses are equivalent.
     """
-    equal = HEADS[plan.task.spec.kind].equal
+    forms = HEADS[plan.task.spec.kind].losses
+    equal = {name: form.same_as for name, form in forms.items() if form.same_as is not None}
     if not equal:
         return [plan.nodes[-1].key]
     student = None if plan.student is None else plan.student.model_dump(mode="json", exclude={"title"})

@@ -9,14 +9,16 @@ from typing import Any, TypeVar
 from ...fields import Spec
 from ...models.dimensions import Dimensions, dimensions, read_config
 from ...spec.stage import StageSpec
-from .plan import Draft, Kind, Node, Plan
+from .draft import Draft
+from .node import KindFacts, Node
+from .plan import Plan
 
 S = TypeVar("S", bound=Spec)
 
 
 def add_changed(
     draft: Draft,
-    kind: Kind[S],
+    kind: KindFacts[S],
     suffix: str,
     spec: S,
     described: dict[str, Any],

@@ -16,7 +16,7 @@ from ...spec.stages import Losses, PerTask
 from ...spec.stages.training import OnText
 from ...store import hash_file
 from ...tasks import TASK_KINDS
-from .plan import Draft
+from .draft import Draft
 
 P = TypeVar("P", bound=PerTask)
 WITHOUT_TEXT = "no plain text was given; add it with --corpus PATH"
@@ -51,7 +51,7 @@ def named_file_hash(field: str, word: str) -> str:
 def described_threshold(draft: Draft) -> dict[str, Any]:
     """What keys contain of the decision threshold, if the task has one; for questions this depends on the training split."""
     kind = draft.task.spec.kind
-    if TASK_KINDS[kind].threshold is None:
+    if TASK_KINDS[kind].fit_threshold is None:
         return {}
     if KINDS[kind].unit != "question":
         return {"threshold": "tuning, by label"}
@@ -102,12 +102,12 @@ def answer_losses(draft: Draft) -> str:
     """Names of the losses on answers that exist for tasks of this kind."""
     kind = draft.task.spec.kind
     losses = {name: loss for name, loss in LOSSES.items() if loss.kinds is None or kind in loss.kinds}
-    return ", ".join(name for name, loss in losses.items() if loss.reads == "classes")
+    return ", ".join(name for name, loss in losses.items() if loss.reads == "logits")
 
 
 def loss_on_states(spec: Losses) -> str | None:
     """Return the first weighted loss that compares more of two models than their answers."""
-    return next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "classes"), None)
+    return next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "logits"), None)
 
 
 def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:

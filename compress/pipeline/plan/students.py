@@ -16,7 +16,8 @@ from ...models.layer_maps import check_losses
 from ...models.students import PRETRAINED, check_has_students, student_dimensions
 from ...spec.recipe import Recipe
 from ...spec.stages import Losses, QuantizeAware
-from .plan import Inputs, Plan
+from .job import Inputs
+from .plan import Plan
 from .teachers import TeacherSource, checkpoint_source, resolve_teacher
 
 

@@ -14,8 +14,8 @@ from ...models.sentence_encoders.folders import POOLING, vector_notes
 from ...models.sentence_encoders.vector_layers import LAST, MIX, vector_words
 from ...spec.kinds import KINDS
 from ...spec.stages import Losses
+from .draft import Draft
 from .fields import check_kind
-from .plan import Draft
 from .teachers import TeacherSource
 
 L = TypeVar("L", bound=Losses)
@@ -41,7 +41,7 @@ def check_mix(draft: Draft) -> None:
     if not family.fast_graph:
         raise CompressError(f"{where}, and the layers of a {family.title} cannot be taken apart here; leave it out")
     trained = [node.spec for node in draft.nodes if node.kind.name == "distill" and isinstance(node.spec, Losses)]
-    if not any(LOSSES[loss.name].reads == "classes" and loss.weight > 0 for spec in trained for loss in spec.losses):
+    if not any(LOSSES[loss.name].reads == "logits" and loss.weight > 0 for spec in trained for loss in spec.losses):
         raise CompressError(
             f"{where}, and no stage has a loss on its vectors, so nothing would teach it the mix; add `soft_target` to a distill stage, or "
             "leave it out"
@@ -130,11 +130,11 @@ def vector_losses(draft: Draft, spec: L, stage: str, *, student: str = "student"
 
 
 def _on_labels(loss: LossSpec) -> bool:
-    return LOSSES[loss.name].reads == "classes" and not LOSSES[loss.name].needs_teacher
+    return LOSSES[loss.name].reads == "logits" and not LOSSES[loss.name].needs_teacher
 
 
 def _of_any_width(draft: Draft, losses: list[LossSpec], stage: str, widths: tuple[int, int]) -> list[LossSpec]:
-    on_vectors = [loss for loss in losses if LOSSES[loss.name].reads == "classes" and loss.weight > 0]
+    on_vectors = [loss for loss in losses if LOSSES[loss.name].reads == "logits" and loss.weight > 0]
     named = [loss.name for loss in on_vectors if loss.name != "similarity_mse"]
     if not named:
         return losses

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import results, significance, store
+from ... import results, store
 from ...fields import Spec
 from ...files.paths import with_display_paths
 from ...machine import versions
@@ -17,6 +17,7 @@ from ...provenance import Code, recorded_code, running_code
 from ...results import Machine
 from ...results.fidelity import Delta, Disagreement, EntityScore, Fidelity
 from ...results.similarity import LayerSimilarity
+from ...stats import significance
 from ...store import Artifact
 from ...tasks import (
     TASK_KINDS,
@@ -37,6 +38,7 @@ from .measure import BenchSettings, Model
 from .pruning import pruning_records
 from .reported import ReportedSource
 from .resolved import resolved_recipe, stage_settings
+from .truncation import truncation_counts
 from .vocabulary import vocabulary_record
 
 Predictions = dict[str, dict[str, np.ndarray]]
@@ -45,7 +47,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 11
+RESULT_VERSION = 12
 
 
 def result_key(plan: Plan) -> str:
@@ -101,7 +103,7 @@ def build_result(
         teacher=plan.teacher.card.name,
         student=plan.student.name if plan.student else None,
         seed=plan.seed,
-        task=task_info(context, outputs.reported),
+        task=task_info(plan, context, outputs.reported),
         machine=Machine.here(),
         versions=versions(),
         code=running_code(),
@@ -159,7 +161,7 @@ def _stage_record(node: Node[Spec], outputs: RunOutputs) -> results.StageRecord:
     )
 
 
-def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:
+def task_info(plan: Plan, context: Context, reported: ReportedSource) -> results.TaskInfo:
     data, spec = context.task.data, context.task.data.spec
     rows = {"train": len(data.train), "tuning": len(data.tuning)}
     rows |= {name: len(split) for name, split in reported.data.splits.items()}
@@ -176,7 +178,7 @@ def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:
         data=results.Data(
             source=data.source,
             rows=rows,
-            notes=(*data.notes, reported.nearness(data)),
+            notes=(*data.notes, *truncation_counts(plan, reported), reported.nearness(data)),
             fingerprint=data.fingerprint,
             tuning=split_fingerprint(data.tuning),
         ),
@@ -219,7 +221,7 @@ def _model_result(plan: Plan, context: Context, model: Model, outputs: RunOutput
 
 
 def _types(data: ReportedData, gold: np.ndarray, logits: np.ndarray) -> dict[str, EntityScore]:
-    scores = TASK_KINDS[data.spec.kind].types(logits, gold, data.labels, data.spec.metrics)
+    scores = TASK_KINDS[data.spec.kind].scoring.entity_types(logits, gold, data.labels, data.spec.metrics)
     return {name: EntityScore(**vars(each)) for name, each in scores.items()}
 
 

@@ -136,14 +136,14 @@ def ensemble_score(
 ) -> EnsembleScore | None:
     """Return the scores of several teachers. Adds the ensemble's outputs to `logits`, if they are not there: the logarithms of mean
     probabilities."""
-    mean, node = TASK_KINDS[context.kind].mean, _ensemble(plan)
-    if node is None or mean is None:
+    ensemble, node = TASK_KINDS[context.kind].ensemble, _ensemble(plan)
+    if node is None or ensemble is None:
         return None
     infos = _infos(plan, node, artifacts)
     if ENSEMBLE not in logits:
         arrays = {model: logits[_array(model)] for model in plan.teachers}
         logits[ENSEMBLE] = {
-            split: mean(
+            split: ensemble.mean(
                 [divide_by_temperature(arrays[model][split], infos[model]["temperature"]) for model in plan.teachers]
             )
             for split in data.splits

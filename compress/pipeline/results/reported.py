@@ -10,7 +10,7 @@ import numpy as np
 
 from ...results import NEAR_TO
 from ...spec.kinds import KINDS
-from ...tasks import RUN, Encoded, ReportedData, TrainingData, is_at_hand, load_reported, near_to
+from ...tasks import RUN, Encoded, ReportedData, TrainingData, load_reported, near_to
 from ..plan.sources import DataSource, TaskSource
 
 if TYPE_CHECKING:
@@ -64,10 +64,3 @@ class ReportedSource(DataSource):
             return {}
         tokenizer, length = load_tokenizer(checkpoint), self.spec.max_length
         return {name: self.encoded(name, tokenizer, length).lengths.astype(np.int32) for name in self.data.splits}
-
-
-def nearness(task: TaskSource) -> str | None:
-    """Return `ReportedSource.nearness` of a task whose data are local; None if they would be fetched from the hub."""
-    if not is_at_hand(task.spec, task.folder, task.data_dir):
-        return None
-    return ReportedSource.of(task).nearness(task.data)

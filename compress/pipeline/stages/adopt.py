@@ -168,13 +168,13 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
     origin = "said to be fine-tuned, " if KINDS[data.spec.kind].learnt else ""
     raise CheckFailed(
         f"{source.folder}: {origin}it scores {points:.1f} on the tuning split of {data.spec.name}, where "
-        f"{TASK_KINDS[data.spec.kind].constant_words} scores {guess:.1f}{hint}"
+        f"{TASK_KINDS[data.spec.kind].constant_baseline.description} scores {guess:.1f}{hint}"
     )
 
 
 def can_judge(data: TrainingData) -> bool:
     """Whether scores on the tuning split can tell models apart: one example has no correlation."""
-    return not TASK_KINDS[data.spec.kind].correlates or len(data.tuning) > 1
+    return not TASK_KINDS[data.spec.kind].scoring.by_correlation or len(data.tuning) > 1
 
 
 def is_always_right(points: float, guess: float) -> bool:
@@ -194,7 +194,7 @@ def unproven(points: float) -> str:
 def constant_score(data: TrainingData) -> float:
     """Return the headline points of the best model that reads no text, e.g. one that always answers with the most frequent class."""
     gold = gold_of(data.spec, data.tuning)
-    constant = TASK_KINDS[data.spec.kind].constant(data.train.labels, data.labels, gold)
+    constant = TASK_KINDS[data.spec.kind].constant_baseline.outputs(data.train.labels, data.labels, gold)
     outputs = np.broadcast_to(constant, (len(gold), constant.shape[-1]))
     return headline(score(data.spec, data.labels, outputs, gold))
 
@@ -214,4 +214,4 @@ def _better_order(
     return (names, points) if points > bar else None
 
 
-ADOPT = Kind("adopt", 1, Adopt, run, check=check, libraries=("transformers",), checkpoint=True)
+ADOPT = Kind("adopt", 1, Adopt, run=run, check=check, libraries=("transformers",), checkpoint=True)

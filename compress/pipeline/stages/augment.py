@@ -104,7 +104,7 @@ def run(job: Job[Augment]) -> AugmentInfo:
         seed=job.node.seed,
         outside=names.index(OUTSIDE) if are_entities(names) else None,
         fixed=1 if KINDS[kind].grouped else 0,
-        copied=TASK_KINDS[kind].copied,
+        copied=TASK_KINDS[kind].labels.copied,
         work=job.work,
         on_progress=partial(job.context.listener.progress, "words"),
     )
@@ -145,4 +145,4 @@ def _other_proposer(job: Job[Augment]) -> WordProposer:
     return NeighbourProposer(table, job.plan.teacher.tokenizer)
 
 
-AUGMENT = Kind("augment", 2, Augment, run, plan, check, TRAINING)
+AUGMENT = Kind("augment", 2, Augment, run=run, plan=plan, check=check, libraries=TRAINING)

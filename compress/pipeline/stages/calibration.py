@@ -10,11 +10,11 @@ import numpy as np
 
 from ...errors import CompressError
 from ...files.paths import expand_home
-from ...goals import texts_to_judge
 from ...quantize.methods import quantizer_of
 from ...spec.kinds import KINDS, Unit
 from ...spec.quantization import Quantize
 from ...spec.task import TaskSpec
+from ...stats.flip_goals import texts_to_judge
 from ...store import hash_file
 from ...tasks import TASK_KINDS, Split, encode, headline, of_words, score
 from ..plan import Context, Draft
@@ -130,7 +130,7 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
     tuning = context.task.encoded("tuning", tokenizer, length)
     every, texts = tuning, {"tuning": len(tuning.labels)}
     missing = texts_to_judge(spec.max_flips) - len(tuning.labels)
-    if quantizer_of(spec).counts_flips and kind.decides and missing > 0:
+    if quantizer_of(spec).counts_flips and kind.decisions and missing > 0:
         train = context.task.encoded("train", tokenizer, length)
         rows = -(-missing * len(train) // max(1, len(train.labels)))  # to get so many decisions
         every = tuning.concat(train.take(np.sort(train.stratified_groups(rows))))

@@ -129,4 +129,4 @@ def _link_files(source: Path, out: Path) -> None:
             shutil.copyfile(path, out / path.name)
 
 
-CHOOSE = Kind("choose", 1, Finetune, run, checkpoint=True, chooses=True)
+CHOOSE = Kind("choose", 1, Finetune, run=run, checkpoint=True, chooses=True)

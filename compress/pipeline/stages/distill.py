@@ -28,6 +28,7 @@ from .layer_importance import layer_importance_inputs
 from .projections import described_projections, load_projections, save_projections
 from .prune.prune import PRUNE
 from .token_vectors import token_vector_inputs
+from .unscored import unscored_notes
 
 _SEVERAL = (
     "{name}: card {card} lists values for `finetune` to choose among, and a student is trained with one; "
@@ -51,6 +52,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     check_answers_alone(draft, spec, stage.id)
     pruned = any(node.model == "student" and node.kind is PRUNE for node in draft.nodes)
     check_student_losses(draft, spec, stage.id, pruned=pruned)
+    draft.notes.extend(unscored_notes(stage.id, stage.spec.for_task(draft.task.spec.name), spec.losses))
     name = "student" if stage.id == "distill" else stage.id
     inputs = {"teacher": draft.latest["teacher"]}
     inputs |= {"student": draft.latest["student"]} if "student" in draft.latest else {}
@@ -101,5 +103,5 @@ def _why_unsharded(student: Any) -> str | None:
 
 
 DISTILL = Kind(
-    "distill", 3, Distill, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student"
+    "distill", 3, Distill, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student"
 )

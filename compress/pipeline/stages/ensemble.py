@@ -48,7 +48,7 @@ def check_several(draft: Draft) -> None:
             "give one --teacher, or choose a recipe with a student, such as logits"
         )
     kind = draft.task.spec.kind
-    if TASK_KINDS[kind].mean is None:
+    if TASK_KINDS[kind].ensemble is None:
         raise CompressError(
             f"task {draft.task.spec.name}: answers of several teachers ({names}) to {with_article(kind)} task "
             "cannot be averaged; give one --teacher"
@@ -106,12 +106,12 @@ def run(job: Job[Ensemble]) -> EnsembleInfo:
     """Write float32 [training example, output]: logarithms of the mean probabilities; for regression the mean scores; for questions a table
     of the student's windows (`span_tables`)."""
     data = job.context.task.data
-    mean = TASK_KINDS[data.spec.kind].mean
-    if mean is None:
+    ensemble = TASK_KINDS[data.spec.kind].ensemble
+    if ensemble is None:
         raise RuntimeError("several teachers are only planned for a kind of task whose outputs have a mean")
     teachers = [calibrated_logits(artifact.path, artifact.info["temperature"]) for artifact in job.inputs.values()]
-    _save_mean(job.out / _FILE, mean, [each["train"] for each in teachers])
-    tuning, threshold = mean([each["tuning"] for each in teachers]), None
+    _save_mean(job.out / _FILE, ensemble.mean, [each["train"] for each in teachers])
+    tuning, threshold = ensemble.mean([each["tuning"] for each in teachers]), None
     if data.tuning.labels_spans:
         tuning, threshold = _decide_answers(job, tuning)
     points = headline(score(data.spec, data.labels, tuning, gold_of(data.spec, data.tuning)))
@@ -146,4 +146,4 @@ def table(artifact: Artifact) -> np.ndarray:
     return np.load(artifact.path / _FILE, mmap_mode="r", allow_pickle=False)
 
 
-ENSEMBLE_KIND = Kind("ensemble", 2, Ensemble, run)
+ENSEMBLE_KIND = Kind("ensemble", 2, Ensemble, run=run)

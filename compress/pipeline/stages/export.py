@@ -94,4 +94,13 @@ def note_amplified_rounding(node: Node[Any], artifact: Artifact, context: Contex
         )
 
 
-EXPORT = Kind("export", 7, Export, run, plan, check, ("torch", "transformers", "onnx", "onnxscript"), onnx=True)
+EXPORT = Kind(
+    "export",
+    7,
+    Export,
+    run=run,
+    plan=plan,
+    check=check,
+    libraries=("torch", "transformers", "onnx", "onnxscript"),
+    onnx=True,
+)

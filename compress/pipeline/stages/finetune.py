@@ -50,4 +50,4 @@ def run(job: Job[Finetune]) -> TrainingInfo:
     return TrainingRun(job, model, Objective((HardLabel(),), kind=job.context.kind)).on_task(tokenizer, None)
 
 
-FINETUNE = Kind("finetune", 3, Finetune, run, plan, libraries=TRAINING, trains=True, checkpoint=True)
+FINETUNE = Kind("finetune", 3, Finetune, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True)

@@ -29,6 +29,7 @@ from .layer_importance import layer_importance_inputs
 from .masked_lm import MASKED_LM_TEACHER, reads_masked_lm
 from .projections import described_projections, save_projections
 from .tokenize import add_text
+from .unscored import unscored_notes
 
 if TYPE_CHECKING:
     from ...models.masked_head import MaskedLmHeads
@@ -78,10 +79,11 @@ def _add(draft: Draft, stage: Stage) -> None:
     check_kind(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)
     check_text(draft, spec, stage.id, "student", "teacher")
+    draft.notes.extend(unscored_notes(stage.id, spec.model_dump(exclude_unset=True)))
     described = (
         seeded_fields(draft, spec, draft.base_seed) | described_student(draft) | described_projections(draft, spec)
     )
-    if any(LOSSES[loss.name].reads == "tokens" for loss in spec.losses):
+    if any(LOSSES[loss.name].reads == "masked_tokens" for loss in spec.losses):
         tied = draft.teacher.config.get("tie_word_embeddings", True)
         described |= {"heads": 2 if tied else 3}  # version of the heads' code; other general stages do not depend on it
     teacher = _masked_lm_inputs(draft, stage) if reads_masked_lm(spec.losses) else base_teacher_inputs(draft)
@@ -146,7 +148,7 @@ def _heads(job: Job[General], student: Any, teacher: Any, folder: Path) -> Maske
     from ...models.masked_head import MaskedLmHeads
 
     losses = stage_losses(job.node)
-    if not any(LOSSES[loss.name].reads == "tokens" for loss in losses):
+    if not any(LOSSES[loss.name].reads == "masked_tokens" for loss in losses):
         return None
     student_model = masked_lm_around(student)
     if not reads_masked_lm(losses):
@@ -159,6 +161,6 @@ def _heads(job: Job[General], student: Any, teacher: Any, folder: Path) -> Maske
 
 
 GENERAL = Kind(
-    "general", 3, General, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student",
+    "general", 3, General, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student",
     reads_text=True,
 )  # fmt: skip

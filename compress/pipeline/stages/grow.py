@@ -36,4 +36,4 @@ def run(job: Job[Grow]) -> dict[str, bool]:
     return {"masked_lm_head": headed}
 
 
-GROW = Kind("grow", 1, Grow, run, libraries=TRAINING, checkpoint=True, trained_model="teacher")
+GROW = Kind("grow", 1, Grow, run=run, libraries=TRAINING, checkpoint=True, trained_model="teacher")

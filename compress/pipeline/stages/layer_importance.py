@@ -36,8 +36,8 @@ class LayerImportance(Spec):
 class LayerImportanceInfo(TypedDict):
     """`copied_layers`, `dropped`: numbered from 0, the former ascending, the latter in the order in which they were dropped. `alone`:
     divergence of the teacher's answers without each single layer. `copied_divergence`: without all dropped layers; `spaced_divergence`:
-    with as many evenly spaced layers. Divergences are means per example, as `TaskKind.divergence` measures them, over `examples` of train:
-    for questions their windows, for pairs that have vectors both texts."""
+    with as many evenly spaced layers. Divergences are means per example, as `FidelityMeasures.divergence` measures them, over `examples` of
+    train: for questions their windows, for pairs that have vectors both texts."""
 
     copied_layers: list[int]
     dropped: list[int]
@@ -95,7 +95,7 @@ def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
     def divergence(kept: tuple[int, ...]) -> float:
         nonlocal done
         with layers_alone(model, kept):
-            cost = TASK_KINDS[context.kind].divergence(whole, outputs())
+            cost = TASK_KINDS[context.kind].fidelity.divergence(whole, outputs())
         done += 1
         context.listener.progress("judging layers", min(done, total), total)
         return max(0.0, cost)  # rounding may make it negative
@@ -137,4 +137,4 @@ def _write(path: Path, rounds: list[Round]) -> None:
     write_text(path, _ROUNDS.dump_json(rounds).decode())
 
 
-LAYER_IMPORTANCE = Kind(CHOSEN_LAYERS, 1, LayerImportance, run, libraries=TRAINING)
+LAYER_IMPORTANCE = Kind(CHOSEN_LAYERS, 1, LayerImportance, run=run, libraries=TRAINING)

@@ -18,6 +18,7 @@ from ..training.info import TrainingInfo
 from ..training.text import text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
 from .tokenize import add_text
+from .unscored import unscored_notes
 
 MASKED_LM_TEACHER = "masked-lm"  # the node
 
@@ -37,6 +38,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     if is_random_init(draft):
         raise draft.fails(stage.id, f"teacher {draft.teacher.card.name} has random weights, which know no words")
     check_text(draft, spec, stage.id, "teacher")
+    draft.notes.extend(unscored_notes(stage.id, spec.model_dump(exclude_unset=True)))
     inputs = {"text": add_text(draft, spec.max_tokens)} | base_teacher_inputs(draft)
     draft.add(
         MASKED_LM,
@@ -67,7 +69,7 @@ def _is_wanted(draft: Draft) -> bool:
 def reads_masked_lm(losses: Iterable[Any]) -> bool:
     """Whether one of `losses` reads the output of the teacher's masked-LM head."""
     active_losses = (LOSSES[loss.name] for loss in losses if loss.weight > 0)
-    return any(loss.reads == "tokens" and loss.needs_teacher for loss in active_losses)
+    return any(loss.reads == "masked_tokens" and loss.needs_teacher for loss in active_losses)
 
 
 def run(job: Job[MaskedLm]) -> TrainingInfo:
@@ -92,6 +94,6 @@ def run(job: Job[MaskedLm]) -> TrainingInfo:
 
 
 MASKED_LM = Kind(
-    "masked_lm", 3, MaskedLm, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
+    "masked_lm", 3, MaskedLm, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
     reads_text=True,
 )  # fmt: skip

@@ -22,6 +22,7 @@ from ..training.info import TrainingInfo
 from ..training.text import stage_losses, text_of, uses_mlm, with_masking
 from .base_teacher import PRETRAINED
 from .tokenize import add_text
+from .unscored import unscored_notes
 
 
 def plan(draft: Draft, stage: Stage) -> None:
@@ -37,6 +38,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     where = f"recipe {draft.recipe.name}, stage {stage.id}, teacher {card.name}"
     check_losses(spec.losses, student=sizes, teacher=sizes, where=where)
     check_text(draft, spec, stage.id, "teacher")
+    draft.notes.extend(unscored_notes(stage.id, spec.model_dump(exclude_unset=True)))
     if uses_cooccurrence_init(spec, draft.teacher):
         _check_start(draft, stage.id)
     described = seeded_fields(draft, spec, draft.base_seed)
@@ -127,6 +129,6 @@ def _hold_against(job: Job[Pretrain], model: Any, held: Any, info: TrainingInfo)
 
 
 PRETRAIN = Kind(
-    "pretrain", 5, Pretrain, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
+    "pretrain", 5, Pretrain, run=run, plan=plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="teacher",
     reads_text=True,
 )  # fmt: skip

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from ...fidelity import differ, logit_difference
 from ...files.paths import expand_home
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints.folders import load_tokenizer, pad_id
@@ -20,6 +19,7 @@ from ...quantize.word_blocks import check_blocks
 from ...spec.kinds import KindName
 from ...spec.quantization import Quantize
 from ...spec.recipe import Stage
+from ...stats.fidelity import differ, logit_difference
 from ...tasks import TASK_KINDS, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
 from .calibration import (
@@ -172,7 +172,7 @@ def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> Tun
     data, kind = context.task.data, TASK_KINDS[context.task.spec.kind]
     gold = gold_of(data.spec, data.tuning)
     scores = [headline(score(data.spec, data.labels, logits, gold)) for logits in (fp32, int8)]
-    flips = int(differ(kind.answers(fp32), kind.answers(int8)).sum()) if kind.decides else None
+    flips = int(differ(kind.answers(fp32), kind.answers(int8)).sum()) if kind.decisions else None
     return {
         "examples": len(fp32),
         "flips": flips,
@@ -182,4 +182,4 @@ def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> Tun
     }
 
 
-QUANTIZE = Kind("quantize", 17, Quantize, run, plan, check, ("onnx", "onnxruntime"), onnx=True)
+QUANTIZE = Kind("quantize", 17, Quantize, run=run, plan=plan, check=check, libraries=("onnx", "onnxruntime"), onnx=True)

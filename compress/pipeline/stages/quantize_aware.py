@@ -22,6 +22,7 @@ from ..training.info import TrainingInfo
 from .calibration import calibrated_on, calibration
 from .export import no_fast_graph
 from .quantize import tuning_fidelity
+from .unscored import unscored_notes
 
 if TYPE_CHECKING:
     from torch import nn
@@ -52,6 +53,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     sizes, where = draft.sizes[before], f"recipe {draft.recipe.name}, stage {stage.id}, model {before}"
     check_losses(spec.losses, student=sizes, teacher=sizes, where=where)
     check_layer_map(draft, spec, stage.id, before, before)
+    draft.notes.extend(unscored_notes(stage.id, stage.spec.for_task(draft.task.spec.name), spec.losses))
     if spec.ranges != "learned" and spec.range_step != QuantizeAware.model_fields["range_step"].default:
         draft.notes.append(
             f"{stage.id}.range_step has no effect: `ranges: {spec.ranges}` takes no step; `learned` does"
@@ -161,5 +163,12 @@ def _pad(model: Any) -> int:
 
 
 QUANTIZE_AWARE = Kind(
-    "quantize_aware", 8, QuantizeAware, run, plan, libraries=(*TRAINING, "onnxruntime"), trains=True, checkpoint=True
+    "quantize_aware",
+    8,
+    QuantizeAware,
+    run=run,
+    plan=plan,
+    libraries=(*TRAINING, "onnxruntime"),
+    trains=True,
+    checkpoint=True,
 )

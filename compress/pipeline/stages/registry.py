@@ -6,9 +6,10 @@ that they serve.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
-from ..plan import Kind
+from ...fields import Spec
+from ..plan import Kind, Node
 from .adopt import ADOPT
 from .augment import AUGMENT
 from .choose import CHOOSE
@@ -30,6 +31,7 @@ from .token_vectors import TOKEN_VECTORS
 from .tokenize import TOKENIZE
 from .vocabulary import VOCABULARY
 
+S = TypeVar("S", bound=Spec)
 _KINDS = (
     TOKENIZE,
     PRETRAIN,
@@ -53,3 +55,8 @@ _KINDS = (
     QUANTIZE,
 )
 STAGES: dict[str, Kind[Any]] = {kind.name: kind for kind in _KINDS}
+
+
+def kind_of(node: Node[S]) -> Kind[S]:
+    """Return the kind of a node, with the functions that check and run it."""
+    return STAGES[node.kind.name]

@@ -97,4 +97,4 @@ def run(job: Job[Relu]) -> ReluInfo:
     }
 
 
-RELU = Kind(_NAME, 3, Relu, run, plan, libraries=TRAINING, checkpoint=True)
+RELU = Kind(_NAME, 3, Relu, run=run, plan=plan, libraries=TRAINING, checkpoint=True)

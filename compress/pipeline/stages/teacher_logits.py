@@ -73,7 +73,8 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
     examples = training_examples(context.task, tokenizer, length, job.inputs.get("augmented"))
     train = predict_logits(model, examples, pad, partial(context.listener.progress, "answered by the teacher"))
     np.savez(job.out / _FILE, allow_pickle=False, train=train, tuning=tuning)
-    fit = TASK_KINDS[context.kind].temperature
+    ensemble = TASK_KINDS[context.kind].ensemble
+    fit = None if ensemble is None else ensemble.fit_temperature
     temperature = None if fit is None else fit(tuning, held.labels)
     return {"temperature": temperature, "tuning_score": points, "examples": len(examples)}
 
@@ -114,4 +115,4 @@ def _table(folder: Path, split: str) -> Path:
     return folder / f"{split}.npy"
 
 
-TEACHER_LOGITS = Kind("teacher_logits", 2, TeacherLogits, run, libraries=TRAINING)
+TEACHER_LOGITS = Kind("teacher_logits", 2, TeacherLogits, run=run, libraries=TRAINING)

@@ -80,4 +80,4 @@ def run(job: Job[TokenVectors]) -> TokenVectorsInfo:
     return {"tokens": count, "seen": int((counts[rows] > 0).sum()), "variance_kept": kept}
 
 
-TOKEN_VECTORS = Kind(_NAME, 2, TokenVectors, run, libraries=TRAINING)
+TOKEN_VECTORS = Kind(_NAME, 2, TokenVectors, run=run, libraries=TRAINING)

@@ -53,4 +53,4 @@ def run(job: Job[Tokenize]) -> dict[str, Any]:
     )
 
 
-TOKENIZE = Kind("tokenize", 1, Tokenize, run, libraries=("tokenizers",))
+TOKENIZE = Kind("tokenize", 1, Tokenize, run=run, libraries=("tokenizers",))

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import significance
-from ...fidelity import differ
 from ...results.fidelity import Delta
+from ...stats import significance
+from ...stats.fidelity import differ
 from ...tasks import TASK_KINDS, TaskKind, TrainingData, headline, headline_of, score
 
 
@@ -33,15 +33,15 @@ class TuningComparison:
 
     def divergence(self, outputs: np.ndarray) -> float:
         """Divergence from the whole model, as the kind of task measures it; clipped at 0 because of rounding."""
-        return max(0.0, self._kind.divergence(self.whole, outputs))
+        return max(0.0, self._kind.fidelity.divergence(self.whole, outputs))
 
     def same(self, outputs: np.ndarray) -> float | None:
         """The share of examples with the same decision as the whole model's, for queries with the same best passage; None if answers are no
         decisions."""
-        if moved := self._kind.query_flips(self.whole, outputs, self.gold):
+        if moved := self._kind.fidelity.query_flips(self.whole, outputs, self.gold):
             changed, queries = moved
             return 1 - changed / queries
-        if not self._kind.decides:
+        if self._kind.decisions is None:
             return None
         return 1 - float(differ(self._kind.answers(self.whole), self._kind.answers(outputs)).mean())
 

@@ -140,12 +140,12 @@ def _note_new_unknowns(job: Job[Vocabulary], name: str, counts: TextCounts) -> N
         )
 
 
-def _largest_dimensions(spec: Vocabulary, sizes: Dimensions) -> Dimensions:
+def largest_dimensions(spec: Vocabulary, sizes: Dimensions) -> Dimensions:
     """Return the sizes with the largest number of tokens that can be kept."""
     return sizes if spec.most is None else replace(sizes, vocabulary=min(sizes.vocabulary, spec.most))
 
 
-def _smallest(plan: Plan, node: Node[Vocabulary], sizes: Dimensions) -> Dimensions:
+def smallest_dimensions(plan: Plan, node: Node[Vocabulary], sizes: Dimensions) -> Dimensions:
     """Return the sizes with only the tokens that train requires."""
     source = plan.source_of(node)
     permanent = permanent_tokens(source.tokenizer, named_tokens(source.config))
@@ -164,5 +164,6 @@ def _counts_of_train(plan: Plan, tokenizer: Tokenizer) -> np.ndarray:
 
 
 VOCABULARY = Kind(
-    _NAME, 1, Vocabulary, run, plan, libraries=TRAINING, checkpoint=True, reads_text=True, resized=_largest_dimensions, smallest=_smallest,
+    _NAME, 1, Vocabulary, run=run, plan=plan, libraries=TRAINING, checkpoint=True, reads_text=True,
+    resized=largest_dimensions, smallest=smallest_dimensions,
 )  # fmt: skip

@@ -86,7 +86,7 @@ class TrainingRun:
             reads = self._read_by(teacher, teacher_tokenizer, data.encoded, length)
         scored = LOGITS in self.objective.student_features
         tuning = task.encoded("tuning", tokenizer, task.spec.max_length)  # as the model is scored and shipped
-        if scored and TASK_KINDS[task.spec.kind].correlates and len(tuning) == 1:
+        if scored and TASK_KINDS[task.spec.kind].scoring.by_correlation and len(tuning) == 1:
             scored = False
             self.context.notice(
                 f"{self.job.node.id}: one tuning example has no correlation to choose by; the last step is kept"

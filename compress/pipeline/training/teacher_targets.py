@@ -62,8 +62,8 @@ def tuning_outputs(data: TrainingData, tuning: Encoded, pad: int, model: nn.Modu
 def best_threshold(data: TrainingData, logits: np.ndarray, gold: np.ndarray) -> float | np.ndarray:
     """Return the best threshold for collected outputs on the tuning split: for logits [label], or the margin of no answer over a span; 0 if
     answers depend on none."""
-    threshold = TASK_KINDS[data.spec.kind].threshold
-    return 0.0 if threshold is None else threshold(logits, gold, headline_of(data.spec, data.labels))
+    fit = TASK_KINDS[data.spec.kind].fit_threshold
+    return 0.0 if fit is None else fit(logits, gold, headline_of(data.spec, data.labels))
 
 
 def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> HeldOut:

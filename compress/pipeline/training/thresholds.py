@@ -21,7 +21,7 @@ def choose_threshold(model: Any, tokenizer: Any, context: Context, *, stage: str
     """Choose the threshold on the tuning split. The model's outputs are shifted so that it decides at 0, or one half; for questions the
     config stores the threshold for no answer. Empty if answers depend on none. `stage`: the node's id, for the notice."""
     data = context.task.data
-    if TASK_KINDS[data.spec.kind].threshold is None:
+    if TASK_KINDS[data.spec.kind].fit_threshold is None:
         return {}
     tuning = context.task.encoded("tuning", tokenizer, data.spec.max_length)
     logits = collected_logits(model, tuning, pad_id(model.config.to_dict()))

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import CompressError
 from ...results import Result, TaskInfo
 from ...results.fidelity import Delta
-from ...significance import Paired, mean_over_tasks
+from ...stats.significance import Paired, mean_over_tasks
 from ..collect import check_together
 from ..details import codes
 from ..multiple_comparisons import Corrected, as_family

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...bench import AGAIN
 from ...provenance import Code
 from ...results import Machine, Runtime
-from ...timing import Shape, doubts, too_noisy, uses_cpu_time
+from ...results.timing import Shape, doubts, too_noisy, uses_cpu_time
 
 if TYPE_CHECKING:
     from ...bench.profile import Profile

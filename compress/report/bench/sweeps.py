@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...bench import AGAIN
 from ...results import Latency
-from ...timing import headline, uses_cpu_time
+from ...results.timing import headline, uses_cpu_time
 from .. import numbers
 from .measurements import Measurements
 

@@ -34,7 +34,7 @@ class General(Losses, OnText):
 
     @model_validator(mode="after")
     def _no_labels(self) -> General:
-        if wrong := [loss.name for loss in self.losses if LOSSES[loss.name].reads == "classes"]:
+        if wrong := [loss.name for loss in self.losses if LOSSES[loss.name].reads == "logits"]:
             raise ValueError(f"losses: plain text has no classes, which {', '.join(wrong)} compares; choose others")
         check_pairs(self.losses)
         return self

@@ -140,5 +140,6 @@ def check_named_once(losses: tuple[LossSpec, ...]) -> None:
 
 
 def check_pairs(losses: tuple[LossSpec, ...]) -> None:
-    if len(names := [loss.name for loss in losses if LOSSES[loss.name].reads == "pairs" and loss.weight > 0]) > 1:
+    names = [loss.name for loss in losses if LOSSES[loss.name].reads == "segment_pairs" and loss.weight > 0]
+    if len(names) > 1:
         raise ValueError(f"losses: {' and '.join(names)} read pairs of different kinds; choose one of them")

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from compress.losses.loss import Unit
+from compress.losses.loss import MeanOver
 
 ENCODE_AT_ONCE = 4096  # texts; bounds the memory of the tokenizer's own objects
 
@@ -18,7 +18,7 @@ ENCODE_AT_ONCE = 4096  # texts; bounds the memory of the tokenizer's own objects
 @dataclass(frozen=True)
 class Encoded:
     """Ragged token ids of one split, in its order: int32 ids and int8 segment ids, unpadded. A row is an example, `labels` are what outputs
-    are compared with (`TaskKind.gold`)."""
+    are compared with (`Labels.gold`)."""
 
     input_ids: list[np.ndarray]
     token_type_ids: list[np.ndarray]
@@ -64,7 +64,7 @@ class Encoded:
         """Return what a student learns from a teacher's `collected` outputs, [row, output] or [word, label]."""
         return outputs
 
-    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+    def counts(self, unit: MeanOver, indices: np.ndarray) -> np.ndarray:
         """Return for each of these rows the number of tokens that have a label or are compared between student and teacher; or how much it
         adds to the number of `unit` that losses are means over."""
         return self.lengths[indices]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from compress.errors import CompressError
-from compress.losses.loss import Unit
+from compress.losses.loss import MeanOver
 from compress.metrics.ranks import queries_of, scored_queries
 
 from .encoded import Encoded
@@ -28,9 +28,9 @@ class EncodedQueries(Encoded):
     def groups(self, indices: np.ndarray) -> np.ndarray:
         return self.pairs[indices, 1].astype(np.int64)
 
-    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
-        """Return counts per row. For "queries" and "ranked", a query's first row among `indices` counts 1 and the others 0; for "margins",
-        each row counts the less relevant rows of its query."""
+    def counts(self, unit: MeanOver, indices: np.ndarray) -> np.ndarray:
+        """Return counts per row. For "queries" and "scored_queries", a query's first row among `indices` counts 1 and the others 0; for
+        "margins", each row counts the less relevant rows of its query."""
         counted = np.zeros(len(indices), np.int64)
         labels = self.pairs[indices]
         for rows in queries_of(labels):

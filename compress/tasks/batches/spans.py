@@ -18,7 +18,7 @@ from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 
 @dataclass(frozen=True)
 class EncodedSpans(Encoded):
-    """Rows are windows of a question and part of its context; `labels` are the gold of all questions (`TaskKind.gold`). `cut`: locations of
+    """Rows are windows of a question and part of its context; `labels` are the gold of all questions (`Labels.gold`). `cut`: locations of
     the windows; `places` int32 [window, 2]: training targets, the positions of an answer's first and last token, or [CLS] twice.
     `impossible`: a model may give no answer (`Split.unanswerable`)."""
 

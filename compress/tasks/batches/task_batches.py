@@ -9,7 +9,7 @@ import numpy as np
 import tokenizers
 
 from compress.errors import CompressError
-from compress.losses.loss import Unit
+from compress.losses.loss import MeanOver
 from compress.runtime.batches import chunks
 from compress.runtime.cutting import Cutter, truncation_side
 
@@ -140,7 +140,7 @@ class TaskBatches:
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return self.encoded.lengths[indices]
 
-    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
+    def counts(self, unit: MeanOver, indices: np.ndarray) -> np.ndarray:
         return self.encoded.counts(unit, indices)
 
     def groups(self, indices: np.ndarray) -> np.ndarray | None:

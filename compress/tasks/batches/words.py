@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import tokenizers
 
-from compress.losses.loss import Unit
+from compress.losses.loss import MeanOver
 from compress.losses.masked_lm import IGNORED
 from compress.metrics.tags import concatenate_labels, split_labels
 from compress.runtime.words import NOWHERE, Places, Windower
@@ -20,7 +20,7 @@ from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 
 @dataclass(frozen=True)
 class EncodedWords(Encoded):
-    """Rows are windows of texts, `labels` the gold of all words (`TaskKind.gold`), `places` the words' tokens. `by_word`: a student is
+    """Rows are windows of texts, `labels` the gold of all words (`Labels.gold`), `places` the words' tokens. `by_word`: a student is
     compared with its teacher at those tokens alone."""
 
     places: Places
@@ -37,8 +37,8 @@ class EncodedWords(Encoded):
         tokens = np.unique(np.stack([windows, self.places.position[words]]), axis=1)
         return np.bincount(tokens[0], minlength=len(self))
 
-    def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
-        return (self._labelled_tokens if unit == "labelled" or self.by_word else self.lengths)[indices]
+    def counts(self, unit: MeanOver, indices: np.ndarray) -> np.ndarray:
+        return (self._labelled_tokens if unit == "labelled_tokens" or self.by_word else self.lengths)[indices]
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Return float32 [word, label] from windows and their outputs [window, length, label], in any order. A word without a token gets

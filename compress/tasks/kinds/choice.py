@@ -18,7 +18,7 @@ from compress.runtime.passages import NO_SCORE
 from ..reading.choices import pair_endings
 from ..reading.columns import Rows
 from .classification import CLASSIFICATION
-from .kind import Names, TaskKind
+from .kind import ConstantBaseline, Labels, Names, Scoring, StoredForm, TaskKind
 from .ranking import copied_groups
 
 
@@ -48,9 +48,9 @@ def _constant(train: np.ndarray, names: Names, gold: np.ndarray) -> np.ndarray:
     return np.tile(counts, (len(gold), 1))
 
 
-def _fits(kept: np.ndarray, names: Names) -> bool:
+def _fits(array: np.ndarray, names: Names) -> bool:
     """Whether it has the shape of gold labels or outputs."""
-    return bool((kept >= 0).all()) if kept.ndim == 1 else kept.ndim == 2 and kept.shape[1] > 1
+    return bool((array >= 0).all()) if array.ndim == 1 else array.ndim == 2 and array.shape[1] > 1
 
 
 def _ending_scores(outputs: np.ndarray) -> np.ndarray:
@@ -64,22 +64,25 @@ def _format_label(label: Any, names: Names) -> str:
 
 CHOICE: TaskKind = replace(
     CLASSIFICATION,
-    label_names=lambda spec, train: (),
-    read_labels=_read,
-    written=_format_label,
-    present=lambda labels: set(),
-    headline=lambda metrics, positive, names: ChoiceHeadline(metrics),
-    constant=_constant,
-    constant_words="always choosing the position that is right most often",
-    label_words="one of several endings",
-    kept=lambda outputs: outputs.astype(np.float32),
-    outputs=lambda kept, names: kept,
-    fits=_fits,
-    kept_type=lambda names: np.dtype(np.float32),
-    prepared=pair_endings,
-    varied=lambda labels: True,  # every question has a right ending and wrong ones
-    copied=copied_groups,
-    gold=lambda labels, texts: right_places(labels),
+    labels=Labels(
+        prepare=pair_endings,
+        read=_read,
+        description="one of several endings",
+        format=_format_label,
+        vary=lambda labels: True,  # every question has a right ending and wrong ones
+        copied=copied_groups,
+        gold=lambda labels, texts: right_places(labels),
+    ),
+    scoring=Scoring(headline=lambda metrics, positive, names: ChoiceHeadline(metrics)),
+    constant_baseline=ConstantBaseline(
+        outputs=_constant, description="always choosing the position that is right most often"
+    ),
+    output_count=lambda names: None,
     logits=_ending_scores,
-    width=lambda names: None,
+    stored=StoredForm(
+        from_outputs=lambda outputs: outputs.astype(np.float32),
+        to_outputs=lambda stored, names: stored,
+        fits=_fits,
+        dtype=lambda names: np.dtype(np.float32),
+    ),
 )

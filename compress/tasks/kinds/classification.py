@@ -18,7 +18,7 @@ from compress.spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..reading.columns import Rows
 from ..reading.tables import refuse
-from .kind import TaskKind
+from .kind import ConstantBaseline, Decisions, FidelityMeasures, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes
 _MOST_DIGITS = 4000  # of numbers that names are sorted by; Python parses at most 4,300
@@ -128,24 +128,34 @@ def _predicted_classes(outputs: np.ndarray) -> np.ndarray:
     return outputs.argmax(axis=1)
 
 
+def largest_probability(outputs: np.ndarray) -> np.ndarray:
+    return softmax(outputs).max(axis=1)
+
+
 CLASSIFICATION = TaskKind(
-    label_names=_label_names,
-    read_labels=_class_ids,
-    written=lambda label, names: names[int(label)],
-    present=lambda labels: set(labels.tolist()),
-    strata=lambda labels: labels.tolist(),
-    headline=lambda metrics, positive, names: ClassHeadline(metrics, positive),
-    constant=lambda train, names, gold: _one_hot(np.asarray(np.bincount(train).argmax()), names),
-    constant_words="always answering the majority class",
-    label_words="a class",
+    labels=Labels(
+        names=_label_names,
+        read=_class_ids,
+        description="a class",
+        format=lambda label, names: names[int(label)],
+        present=lambda labels: set(labels.tolist()),
+        strata=lambda labels: labels.tolist(),
+    ),
+    scoring=Scoring(headline=lambda metrics, positive, names: ClassHeadline(metrics, positive)),
+    constant_baseline=ConstantBaseline(
+        outputs=lambda train, names, gold: _one_hot(np.asarray(np.bincount(train).argmax()), names),
+        description="always answering the majority class",
+    ),
     answers=_predicted_classes,
-    kept=_predicted_classes,
-    outputs=_one_hot,
-    fits=lambda answers, names: answers.ndim == 1 and bool(((answers >= 0) & (answers < len(names))).all()),
-    kept_type=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
-    confidence=lambda outputs: softmax(outputs).max(axis=1),
-    divergence=_divergence,
-    mean=mean_of_probabilities,
-    temperature=fit_temperature,
-    right=lambda outputs, gold: _predicted_classes(outputs) == gold,
+    decisions=Decisions(
+        confidence=largest_probability, correct=lambda outputs, gold: _predicted_classes(outputs) == gold
+    ),
+    stored=StoredForm(
+        from_outputs=_predicted_classes,
+        to_outputs=_one_hot,
+        fits=lambda array, names: array.ndim == 1 and bool(((array >= 0) & (array < len(names))).all()),
+        dtype=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
+    ),
+    fidelity=FidelityMeasures(divergence=_divergence),
+    ensemble=TeacherEnsemble(mean=mean_of_probabilities, fit_temperature=fit_temperature),
 )

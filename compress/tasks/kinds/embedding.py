@@ -14,7 +14,7 @@ from compress.errors import CompressError
 from compress.spec.task import TaskSpec
 
 from ..reading.columns import Rows
-from .kind import TaskKind
+from .kind import ConstantBaseline, FidelityMeasures, TaskKind
 from .regression import REGRESSION
 
 NEAREST = 10
@@ -101,12 +101,11 @@ def is_blank(score: Any) -> bool:
 
 EMBEDDING: TaskKind = replace(
     REGRESSION,
-    prepared=drop_unrated,
-    constant=lambda train, names, gold: np.ones(1, np.float32),
-    constant_words="one vector for all texts",
-    label_words="a vector",
-    divergence=_divergence,
-    mean=None,
-    width=lambda names: None,
-    similarity=_similarity,
+    labels=replace(REGRESSION.labels, prepare=drop_unrated, description="a vector"),
+    constant_baseline=ConstantBaseline(
+        outputs=lambda train, names, gold: np.ones(1, np.float32), description="one vector for all texts"
+    ),
+    output_count=lambda names: None,
+    fidelity=FidelityMeasures(divergence=_divergence, similarity=_similarity),
+    ensemble=None,
 )

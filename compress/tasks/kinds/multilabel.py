@@ -18,7 +18,7 @@ from ..label_thresholds import label_thresholds
 from ..reading.columns import Rows
 from ..reading.tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
-from .kind import TaskKind
+from .kind import ConstantBaseline, Decisions, FidelityMeasures, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
@@ -55,7 +55,7 @@ def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_L
 def _are_flags(values: Sequence[Any], names: Sequence[str]) -> bool:
     """Whether single texts say yes or no. In lists, and among several labels, such names are labels."""
     single = all(isinstance(value, str) and not value.lstrip().startswith("[") for value in values)
-    known = {flag(name.removesuffix(".0")) for name in names}
+    known = {flag(name) for name in names}
     return single and known == {False, True} and all(len(label_list(value) or ()) < 2 for value in values)
 
 
@@ -145,34 +145,37 @@ def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
     return total
 
 
-def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
-    return kept.ndim == 2 and kept.shape[1] == len(names)
+def _fits(array: np.ndarray, names: tuple[str, ...]) -> bool:
+    return array.ndim == 2 and array.shape[1] == len(names)
 
 
-def _temperature(logits: np.ndarray, labels: np.ndarray) -> float:
+def _fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """Return one temperature for all labels; each is a choice between two classes with logits 0 and its own."""
     return fit_temperature(np.stack([np.zeros(logits.size), logits.ravel()], axis=1), labels.ravel().astype(int))
 
 
 MULTILABEL = TaskKind(
-    label_names=_label_names,
-    read_labels=_read,
-    written=_format_label,
-    present=lambda labels: set(np.flatnonzero(labels.any(axis=0)).tolist()),
-    strata=_strata,
-    headline=lambda metrics, positive, names: LabelsHeadline(metrics),
-    constant=_constant,
-    constant_words="always giving the most frequent labels",
-    label_words="labels",
+    labels=Labels(
+        names=_label_names,
+        read=_read,
+        description="labels",
+        format=_format_label,
+        present=lambda labels: set(np.flatnonzero(labels.any(axis=0)).tolist()),
+        strata=_strata,
+    ),
+    scoring=Scoring(headline=lambda metrics, positive, names: LabelsHeadline(metrics)),
+    constant_baseline=ConstantBaseline(outputs=_constant, description="always giving the most frequent labels"),
     answers=_predicted_labels,
-    kept=lambda outputs: outputs,
-    outputs=lambda kept, names: kept,
-    fits=_fits,
-    kept_type=lambda names: np.dtype(np.float32),
-    confidence=_confidence,
-    divergence=_divergence,
-    mean=mean_of_decisions,
-    threshold=label_thresholds,
-    temperature=_temperature,
-    right=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1),
+    fit_threshold=label_thresholds,
+    decisions=Decisions(
+        confidence=_confidence, correct=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1)
+    ),
+    stored=StoredForm(
+        from_outputs=lambda outputs: outputs,
+        to_outputs=lambda stored, names: stored,
+        fits=_fits,
+        dtype=lambda names: np.dtype(np.float32),
+    ),
+    fidelity=FidelityMeasures(divergence=_divergence),
+    ensemble=TeacherEnsemble(mean=mean_of_decisions, fit_temperature=_fit_temperature),
 )

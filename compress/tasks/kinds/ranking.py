@@ -13,13 +13,15 @@ from compress.metrics.ranks import best_passages, queries_of, scored_queries
 from compress.spec.task import TaskSpec
 
 from ..reading.columns import Rows
+from ..reading.number_texts import relevance_of
 from ..reading.tables import refuse
-from .kind import Names, TaskKind
+from .kind import ConstantBaseline, Labels, Names, Scoring, TaskKind
 from .regression import REGRESSION, read_scores
 
 
 def _read(rows: Rows, names: Names) -> np.ndarray:
     """Return float64 [pair, 2]: the relevance, and the number of the query, from 0 in order of first occurrence."""
+    rows = replace(rows, labels=list(map(relevance_of, rows.labels)))
     relevance = read_scores(rows, "relevance")
     wrong = np.flatnonzero(relevance < 0).tolist()
     problems = [(rows.numbers[i], f"expected a relevance of at least 0, found {brief(rows.labels[i])}") for i in wrong]
@@ -74,20 +76,25 @@ def _query_flips(fp32: np.ndarray, other: np.ndarray, gold: np.ndarray) -> tuple
 
 RANKING: TaskKind = replace(
     REGRESSION,
-    read_labels=_read,
-    written=lambda label, names: float(label[0]),
-    headline=lambda metrics, positive, names: RanksHeadline(metrics),
-    constant=lambda train, names, gold: np.zeros(1),
-    constant_words="giving all passages the same score",
-    label_words="how relevant the second text is to the first",
-    kept=lambda outputs: np.column_stack([outputs[:, 0], np.zeros(len(outputs))]),  # of the shape of gold
-    outputs=lambda kept, names: kept[:, :1],
-    fits=lambda kept, names: kept.ndim == 2 and kept.shape[1] == 2,
-    query_flips=_query_flips,
-    prepared=add_notes,
-    varied=lambda labels: len(varied_queries(labels)) > 0,
-    unvaried="no query has passages of different relevance; training needs some, such as one passage of 1 and "
-    "others of 0 per query",
-    copied=copied_groups,
-    correlates=False,
+    labels=Labels(
+        prepare=add_notes,
+        read=_read,
+        description="how relevant the second text is to the first",
+        format=lambda label, names: float(label[0]),
+        vary=lambda labels: len(varied_queries(labels)) > 0,
+        unvaried_error="no query has passages of different relevance; training needs some, such as one passage of 1 and "
+        "others of 0 per query",
+        copied=copied_groups,
+    ),
+    scoring=Scoring(headline=lambda metrics, positive, names: RanksHeadline(metrics)),
+    constant_baseline=ConstantBaseline(
+        outputs=lambda train, names, gold: np.zeros(1), description="giving all passages the same score"
+    ),
+    stored=replace(
+        REGRESSION.stored,
+        from_outputs=lambda outputs: np.column_stack([outputs[:, 0], np.zeros(len(outputs))]),  # of the shape of gold
+        to_outputs=lambda stored, names: stored[:, :1],
+        fits=lambda array, names: array.ndim == 2 and array.shape[1] == 2,
+    ),
+    fidelity=replace(REGRESSION.fidelity, query_flips=_query_flips),
 )

@@ -13,7 +13,7 @@ from ..ensembles import mean_of_scores
 from ..reading.columns import Rows
 from ..reading.number_texts import comma_hint, parse_number
 from ..reading.tables import refuse
-from .kind import TaskKind
+from .kind import ConstantBaseline, FidelityMeasures, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 
@@ -32,22 +32,21 @@ def read_scores(rows: Rows, what: str = "score") -> np.ndarray:
 
 
 REGRESSION = TaskKind(
-    label_names=lambda spec, train: (),
-    read_labels=lambda rows, names: read_scores(rows),
-    written=lambda label, names: float(label),
-    present=lambda labels: set(),
-    strata=lambda labels: [0] * len(labels),
-    headline=lambda metrics, positive, names: CorrelationHeadline(metrics),
-    constant=lambda train, names, gold: train.mean(keepdims=True),
-    constant_words="a constant",
-    label_words="a score",
+    labels=Labels(
+        read=lambda rows, names: read_scores(rows), description="a score", format=lambda label, names: float(label)
+    ),
+    scoring=Scoring(headline=lambda metrics, positive, names: CorrelationHeadline(metrics), by_correlation=True),
+    constant_baseline=ConstantBaseline(
+        outputs=lambda train, names, gold: train.mean(keepdims=True), description="a constant"
+    ),
     answers=lambda outputs: outputs[:, 0],
-    kept=lambda outputs: outputs[:, 0],
-    outputs=lambda answers, names: answers,
-    fits=lambda answers, names: answers.ndim == 1,
-    kept_type=lambda names: np.dtype(np.float32),
-    confidence=None,
-    divergence=lambda fp32, other: float(np.square(other - fp32).mean()),
-    mean=mean_of_scores,
-    correlates=True,
+    decisions=None,
+    stored=StoredForm(
+        from_outputs=lambda outputs: outputs[:, 0],
+        to_outputs=lambda stored, names: stored,
+        fits=lambda array, names: array.ndim == 1,
+        dtype=lambda names: np.dtype(np.float32),
+    ),
+    fidelity=FidelityMeasures(divergence=lambda fp32, other: float(np.square(other - fp32).mean())),
+    ensemble=TeacherEnsemble(mean=mean_of_scores),
 )

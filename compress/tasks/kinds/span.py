@@ -26,7 +26,7 @@ from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
 from ..reading.answers import parse_answers
 from ..reading.columns import Rows
-from .kind import TaskKind
+from .kind import ConstantBaseline, Decisions, FidelityMeasures, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
@@ -64,14 +64,14 @@ def _confidence(outputs: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-margin))
 
 
-def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
+def _fits(array: np.ndarray, names: tuple[str, ...]) -> bool:
     """Whether it has the shape of gold, alone or repeated beside outputs, or of outputs."""
-    if kept.ndim == 1 or (kept == kept[:, :1]).all():
-        return bool((kept >= 0).all() and (kept == np.floor(kept)).all())
+    if array.ndim == 1 or (array == array[:, :1]).all():
+        return bool((array >= 0).all() and (array == np.floor(array)).all())
     return (
-        kept.ndim == 2
-        and kept.shape[1] == ANSWER_OUTPUTS
-        and bool(((kept[:, EXACT:] >= 0) & (kept[:, EXACT:] <= 1)).all())
+        array.ndim == 2
+        and array.shape[1] == ANSWER_OUTPUTS
+        and bool(((array[:, EXACT:] >= 0) & (array[:, EXACT:] <= 1)).all())
     )
 
 
@@ -86,30 +86,32 @@ def _exact_flips(fp32: np.ndarray, other: np.ndarray) -> tuple[int, int]:
 
 
 SPAN = TaskKind(
-    label_names=lambda spec, train: KINDS["span"].outputs,
-    read_labels=_read,
-    written=_format_label,
-    present=lambda labels: {0, 1},  # every model has both outputs
-    strata=_strata,
-    headline=lambda metrics, positive, names: AnswersHeadline(metrics),
-    constant=_constant,
-    constant_words="answering no question",
-    label_words="an answer in the text",
-    answers=decided_spans,
-    kept=lambda outputs: outputs.astype(np.float32),
-    outputs=lambda kept, names: kept,
-    fits=_fits,
-    kept_type=lambda names: np.dtype(np.float32),
-    confidence=_confidence,
-    divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
-    mean=mean_of_log_probabilities,
-    prepared=parse_answers,
-    varied=lambda labels: True,  # questions differ, even if all have an answer
-    threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
-    gold=lambda labels, texts: question_gold(texts[1], labels),
-    right=lambda outputs, gold: outputs[:, EXACT] == 1,
+    labels=Labels(
+        prepare=parse_answers,
+        names=lambda spec, train: KINDS["span"].outputs,
+        read=_read,
+        description="an answer in the text",
+        format=_format_label,
+        present=lambda labels: {0, 1},  # every model has both outputs
+        strata=_strata,
+        vary=lambda labels: True,  # questions differ, even if all have an answer
+        gold=lambda labels, texts: question_gold(texts[1], labels),
+    ),
+    scoring=Scoring(headline=lambda metrics, positive, names: AnswersHeadline(metrics)),
+    constant_baseline=ConstantBaseline(outputs=_constant, description="answering no question"),
+    output_count=lambda names: ANSWER_OUTPUTS,
     logits=_logits,
-    width=lambda names: ANSWER_OUTPUTS,
-    calibrated=False,
-    exact_flips=_exact_flips,
+    answers=decided_spans,
+    fit_threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
+    decisions=Decisions(confidence=_confidence, calibrated=False, correct=lambda outputs, gold: outputs[:, EXACT] == 1),
+    stored=StoredForm(
+        from_outputs=lambda outputs: outputs.astype(np.float32),
+        to_outputs=lambda stored, names: stored,
+        fits=_fits,
+        dtype=lambda names: np.dtype(np.float32),
+    ),
+    fidelity=FidelityMeasures(
+        divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()), exact_flips=_exact_flips
+    ),
+    ensemble=TeacherEnsemble(mean=mean_of_log_probabilities),
 )

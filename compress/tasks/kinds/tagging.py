@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,15 @@ from ..reading.columns import Rows
 from ..reading.tables import refuse
 from ..reading.tag_schemes import are_tags_of_entities, is_tag
 from ..reading.tagged import parse_tagged
-from .classification import CLASSIFICATION, MOST_UNLISTED_LABELS, check_unicode, natural, unknown_label
-from .kind import TaskKind
+from .classification import (
+    CLASSIFICATION,
+    MOST_UNLISTED_LABELS,
+    check_unicode,
+    largest_probability,
+    natural,
+    unknown_label,
+)
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind, TeacherEnsemble
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
@@ -36,7 +44,7 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     names = listed_tags(str(spec.label), train) if spec.labels is None else spec.labels
     check_unicode(train.place, spec.label, names)
     _check_marks(spec, names)
-    wrong = [metric for metric in spec.metrics if metric not in _fitting(spec.metrics, names)]
+    wrong = [metric for metric in spec.metrics if metric not in _applicable_metrics(spec.metrics, names)]
     if wrong:
         raise CompressError(
             f"task {spec.name}: metric `{wrong[0]}` needs labels of entities, such as O, B-PER and I-PER, found "
@@ -110,16 +118,22 @@ def check_words(place: str, labels: np.ndarray, names: tuple[str, ...]) -> None:
         raise CompressError(f"{place}: all {words:,} words have the label {OUTSIDE!r}; expected entities among them")
 
 
-def _fitting(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[MetricName, ...]:
+def _applicable_metrics(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[MetricName, ...]:
     return tuple(metric for metric in metrics if metric not in ENTITY_METRICS or are_entities(names))
 
 
-def _types(
+def _entity_types(
     outputs: np.ndarray, gold: np.ndarray, names: tuple[str, ...], metrics: tuple[MetricName, ...]
 ) -> dict[str, TypeScore]:
     """Return the scores of each entity type, counted as by the task's first entity metric."""
     strict = entity_metric(metrics) == "entity_f1_strict"
     return type_scores(outputs, gold, names, strict=strict) if are_entities(names) else {}
+
+
+def _entity_flips(
+    fp32: np.ndarray, other: np.ndarray, gold: np.ndarray, names: tuple[str, ...]
+) -> tuple[int, int] | None:
+    return entity_flips(fp32, other, gold, names) if are_entities(names) else None
 
 
 def _gold(labels: np.ndarray) -> np.ndarray:
@@ -142,41 +156,48 @@ def _strata(labels: np.ndarray) -> list[int]:
 
 
 def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
-    return CLASSIFICATION.constant(_label_ids(_gold(train)), names, gold)
+    return CLASSIFICATION.constant_baseline.outputs(_label_ids(_gold(train)), names, gold)
 
 
 def _format_label(label: Any, names: tuple[str, ...]) -> str:
     return names[int(_label_ids(np.array(label)))]
 
 
-def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
-    return kept.ndim == 1 and bool((_label_ids(kept) < len(names)).all())
+def _fits(array: np.ndarray, names: tuple[str, ...]) -> bool:
+    return array.ndim == 1 and bool((_label_ids(array) < len(names)).all())
 
 
 TAGGING = TaskKind(
-    label_names=_label_names,
-    read_labels=_read,
-    written=_format_label,
-    present=_present_labels,
-    strata=_strata,
-    headline=lambda metrics, positive, names: TagsHeadline(metrics, names),
-    constant=_constant,
-    constant_words="always giving the most frequent label",
-    label_words="a label for each word",
+    labels=Labels(
+        prepare=parse_tagged,
+        names=_label_names,
+        read=_read,
+        description="a label for each word",
+        format=_format_label,
+        present=_present_labels,
+        strata=_strata,
+        vary=lambda labels: len(_present_labels(labels)) > 1,
+        gold=lambda labels, texts: _gold(labels),
+    ),
+    scoring=Scoring(
+        headline=lambda metrics, positive, names: TagsHeadline(metrics, names),
+        applicable=_applicable_metrics,
+        entity_types=_entity_types,
+    ),
+    constant_baseline=ConstantBaseline(outputs=_constant, description="always giving the most frequent label"),
     answers=CLASSIFICATION.answers,
-    kept=CLASSIFICATION.kept,
-    outputs=CLASSIFICATION.outputs,
-    fits=_fits,
-    kept_type=lambda names: np.dtype(np.int8 if len(names) <= 128 else np.int16),  # signed, for gold
-    confidence=CLASSIFICATION.confidence,
-    divergence=CLASSIFICATION.divergence,
-    mean=mean_of_probabilities,
-    temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
-    types=_types,
-    entity_flips=lambda *arguments: entity_flips(*arguments) if are_entities(arguments[-1]) else None,
-    prepared=parse_tagged,
-    varied=lambda labels: len(_present_labels(labels)) > 1,
-    gold=lambda labels, texts: _gold(labels),
-    right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
-    fitting=_fitting,
+    decisions=Decisions(
+        confidence=largest_probability,
+        correct=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
+    ),
+    stored=replace(
+        CLASSIFICATION.stored,
+        fits=_fits,
+        dtype=lambda names: np.dtype(np.int8 if len(names) <= 128 else np.int16),  # signed, for gold
+    ),
+    fidelity=replace(CLASSIFICATION.fidelity, entity_flips=_entity_flips),
+    ensemble=TeacherEnsemble(
+        mean=mean_of_probabilities,
+        fit_temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
+    ),
 )

@@ -22,16 +22,16 @@ def to_split(
         raise no_examples(rows.place)
     _check_texts(spec, rows)
     kind = TASK_KINDS[spec.kind]
-    labels = kind.read_labels(rows, names)
-    if training and not kind.varied(labels):
-        if kind.unvaried is not None:
-            raise CompressError(f"{rows.place}: {kind.unvaried}")
-        gold = kind.gold(labels, rows.texts)
+    labels = kind.labels.read(rows, names)
+    if training and not kind.labels.vary(labels):
+        if kind.labels.unvaried_error is not None:
+            raise CompressError(f"{rows.place}: {kind.labels.unvaried_error}")
+        gold = kind.labels.gold(labels, rows.texts)
         raise CompressError(
-            f"{rows.place}: {all_have(len(gold), KINDS[spec.kind].unit)} the label {kind.written(gold[0], names)!r}; "
+            f"{rows.place}: {all_have(len(gold), KINDS[spec.kind].unit)} the label {kind.labels.format(gold[0], names)!r}; "
             "training needs at least two"
         )
-    if scored and kind.correlates and not kind.varied(labels):
+    if scored and kind.scoring.by_correlation and not kind.labels.vary(labels):
         raise CompressError(
             f"{rows.place}: {all_have(len(labels), KINDS[spec.kind].unit)} the score {labels[0]:g}; a correlation needs at least two"
         )

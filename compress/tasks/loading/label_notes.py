@@ -9,20 +9,20 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
+from compress.files.tabular import is_number
 from compress.metrics.tags import ENTITY_METRICS, OUTSIDE
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
 from ..data import Split
 from ..kinds import TASK_KINDS
-from ..reading.number_texts import is_number
 from ..reading.tables import SHOWN
 
 _TRUTH = {"false": Decimal(0), "true": Decimal(1)}  # some tools write these, others the numbers
 
 
 def absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
-    present = TASK_KINDS[spec.kind].present(train.labels)
+    present = TASK_KINDS[spec.kind].labels.present(train.labels)
     absent = [name for index, name in enumerate(names) if index not in present]
     return [f"train has no example of the label {name!r}" for name in absent]
 
@@ -76,8 +76,9 @@ def _likeness(names: Sequence[str]) -> tuple[str, Callable[[str], str]]:
 
 
 def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str, Split]) -> list[str]:
-    """Return a note for each reported split of a classification task whose examples all have one label."""
-    if spec.kind != "classification":
+    """Return a note for each reported split whose examples all have one label, for tasks where an example has just one of the names."""
+    kind = KINDS[spec.kind]
+    if not kind.named_labels or kind.many or kind.unit != "text":
         return []
     distinct_labels = {name: np.unique(split.labels) for name, split in reported.items()}
     return [
@@ -90,16 +91,16 @@ def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str,
 def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: Split, *, own: bool) -> list[str]:
     """Return a note if the tuning split has one label alone, or lacks labels of train: no checkpoint is chosen by those. `own`: the user
     provides it."""
-    kind = TASK_KINDS[spec.kind]
+    present_in = TASK_KINDS[spec.kind].labels.present
     if not KINDS[spec.kind].named_labels:
         return []
-    present, known = kind.present(tuning.labels), kind.present(train.labels)
+    present, known = present_in(tuning.labels), present_in(train.labels)
     fraction = "" if own else ", or raise its `tuning_fraction`"
     if len(present) == 1 and not KINDS[spec.kind].many:
         only = names[present.pop()]
         scores = (
             "every model scores 0 on it"
-            if _is_blind(spec, names, only)
+            if _zero_metrics(only, positive=spec.positive or names[-1]).issuperset(spec.metrics)
             else "a model that gives no other is always right"
         )
         return [
@@ -118,10 +119,12 @@ def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: 
     ]
 
 
-def _is_blind(spec: TaskSpec, names: tuple[str, ...], only: str) -> bool:
-    """Whether every model scores 0 if `only` is the one label there is: by Matthews, by F1 of another class, and by that of entities if
-    there are none."""
-    blind = {"matthews"} | ({"f1"} if only != (spec.positive or names[-1]) else set())
-    if spec.kind == "tagging":
-        blind = set(ENTITY_METRICS) if only == OUTSIDE else set()
-    return blind.issuperset(spec.metrics)
+def _zero_metrics(only: str, *, positive: str) -> set[str]:
+    """Return the metrics by which every model scores 0 if `only` is the label of all examples: Matthews, F1 of another class, and F1 of
+    entities if there are none."""
+    zero = {"matthews"}
+    if only != positive:
+        zero.add("f1")
+    if only == OUTSIDE:
+        zero.update(ENTITY_METRICS)
+    return zero

@@ -47,7 +47,7 @@ def load_training(
     _check_tunes(spec, origin.paths)
     rows, notes = origin.read(lambda name: True)
     rows = _prepare_rows(spec, rows)
-    names = TASK_KINDS[spec.kind].label_names(spec, rows["train"])
+    names = TASK_KINDS[spec.kind].labels.names(spec, rows["train"])
     splits = _to_splits(spec, rows, names)
     if _unanswerable(spec, rows["train"]):
         splits = {name: replace(split, unanswerable=True) for name, split in splits.items()}
@@ -88,7 +88,7 @@ def load_reported(
     origin = Origin(spec, folder, data_dir, tuning)
     needs_train = spec.known_labels is None or KINDS[spec.kind].unit == "question"  # known only from train
     rows = _prepare_rows(spec, origin.read(lambda name: name not in OWN or (name == "train" and needs_train))[0])
-    names = TASK_KINDS[spec.kind].label_names(spec, rows["train"] if "train" in rows else next(iter(rows.values())))
+    names = TASK_KINDS[spec.kind].labels.names(spec, rows["train"] if "train" in rows else next(iter(rows.values())))
     reported = {name: part for name, part in rows.items() if name not in OWN}
     splits = _to_splits(spec, reported, names)
     if "train" in rows and _unanswerable(spec, rows["train"]):
@@ -139,7 +139,7 @@ def _check_tunes(spec: TaskSpec, paths: Mapping[str, Path]) -> None:
 def _prepare_rows(spec: TaskSpec, rows: dict[str, Rows]) -> dict[str, Rows]:
     if _trains_on_texts_alone(spec, rows):
         rows = rows | {"train": replace(rows["train"], labels=[0.0] * len(rows["train"]))}
-    return {name: TASK_KINDS[spec.kind].prepared(spec, part) for name, part in rows.items()}
+    return {name: TASK_KINDS[spec.kind].labels.prepare(spec, part) for name, part in rows.items()}
 
 
 def _trains_on_texts_alone(spec: TaskSpec, rows: dict[str, Rows]) -> bool:
@@ -166,7 +166,7 @@ def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
         raise CompressError(
             f"{place}: no query outside the reported splits has a relevant passage; expected other queries"
         )
-    if kind.correlates and not kind.varied(tuning.labels):
+    if kind.scoring.by_correlation and not kind.labels.vary(tuning.labels):
         raise CompressError(
             f"{place}: its texts outside the reported splits all have the score {tuning.labels[0]:g}; expected "
             "other scores, too"
@@ -177,7 +177,7 @@ def _check_held_out(spec: TaskSpec, place: str, tuning: Split) -> None:
     """Raise `CompressError` if all models would have the same score on the tuning split. A single example is accepted: a train of a few
     examples cannot spare more."""
     kind = TASK_KINDS[spec.kind]
-    if kind.correlates and len(tuning) > 1 and not kind.varied(tuning.labels):
+    if kind.scoring.by_correlation and len(tuning) > 1 and not kind.labels.vary(tuning.labels):
         raise CompressError(
             f"{place}: the {len(tuning):,} examples held out for tuning all have the score {tuning.labels[0]:g}; name a file of examples "
             "with other scores, too, with --tuning, or as `files.tuning` of the task file"

@@ -53,7 +53,7 @@ def carve(spec: TaskSpec, split: Split, place: str) -> Carved:
     if KINDS[spec.kind].grouped:
         return carve_queries(spec, split, place)
     goal = max(min(spec.tuning_examples, int(len(split) * spec.tuning_fraction)), 1)
-    strata = TASK_KINDS[spec.kind].strata(split.labels)
+    strata = TASK_KINDS[spec.kind].labels.strata(split.labels)
     quotas = _quotas(Counter(strata), goal)
     drawn: list[list[int]] = []
     groups: list[list[int]] = []

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase, ascii_uppercase
+
+from compress.files.tabular import is_number
 
 from ..reading.choices import endings_of
+from ..reading.json_lists import are_lists
 from ..reading.tables import Table
 from ..reading.text_columns import ending_columns, ending_values
 
@@ -12,15 +16,20 @@ from ..reading.text_columns import ending_columns, ending_values
 _CONTEXTS = ("sent1", "ctx", "article", "passage", "context", "premise", "goal", "question")
 _BEGINNINGS = ("sent2", "question")
 _ENDINGS = ("endings", "ending", "choices", "choice", "options", "option", "answers", "answer", "sol")
+_LISTS = ("endings", "choices", "options")
 _LABELS = ("label", "answer", "answerKey", "answer_key", "gold")
 _SAMPLE = 100  # rows
 
 
-def usual_choice(table: Table, *, kind_chosen: bool = False) -> tuple[str, str, str] | None:
+def usual_choice(table: Table, label_column: str, *, kind_chosen: bool = False) -> tuple[str, str, str] | None:
     """Return the columns (contexts, or "contexts,beginnings" if endings have a common beginning; endings; labels) of a file with usual
-    names; None if it has no such columns. `kind_chosen`: the user chose the kind, so a usual name for endings suffices."""
+    names, or of one whose labels, in `label_column` if there is one, name the columns of endings; None if it has no such columns.
+    `kind_chosen`: the user chose the kind, so a usual name for endings suffices."""
     known = table.columns
     endings = next((name for name in _ENDINGS if holds_endings(table, name)), None)
+    endings = endings or _labelled_endings(table, label_column)
+    # Lists that are written as texts are refused with their line later.
+    endings = endings or next((name for name in _LISTS if are_lists(known.get(name, ()))), None)
     if endings is None and kind_chosen:
         endings = next((name for name in _ENDINGS if known.keys() >= {*ending_columns(name, known)}), None)
     context = next((name for name in _CONTEXTS if name in known), "text" if kind_chosen else None)
@@ -30,6 +39,21 @@ def usual_choice(table: Table, *, kind_chosen: bool = False) -> tuple[str, str, 
     begins = next((name for name in _BEGINNINGS if name in known and name not in taken), None)
     label = next((name for name in _LABELS if name in known and name not in taken), "label" if kind_chosen else None)
     return None if label is None else (context if begins is None else f"{context},{begins}", endings, label)
+
+
+def _labelled_endings(table: Table, label: str) -> str | None:
+    """Return the columns of texts whose names are the labels, such as A, B, C and D, separated by commas; None if a label names none. If
+    they are letters, columns with other letters, which no label of these rows may name, are also endings."""
+    label = next((name for name in (label, *_LABELS) if name in table.columns), label)
+    named = {str(value).strip() for value in table.columns.get(label, ())}
+    others = [name for name in table.columns if name != label]
+    if not named or not named.issubset(others):
+        return None
+    letters = next((every for every in (ascii_uppercase, ascii_lowercase) if named.issubset(every)), "")
+    endings = [name for name in others if name in named or name in tuple(letters)]
+    numeric = any(all(is_number(str(value)) for value in table.columns[name]) for name in endings)
+    joined = ",".join(endings)
+    return joined if not numeric and holds_endings(table, joined) else None
 
 
 def holds_endings(table: Table, name: str) -> bool:

@@ -52,9 +52,9 @@ def _with_endings(own: OwnFiles, table: Table, *, named_by_user: bool) -> OwnFil
     if own.kind not in (None, "choice"):
         return own
     if own.kind == "choice":
-        columns = usual_choice(table, kind_chosen=True)
+        columns = usual_choice(table, own.label, kind_chosen=True)
         return own if columns is None else _unless_named(own, table, *columns)
-    if not named_by_user and "text" not in table.columns and (columns := usual_choice(table)) is not None:
+    if not named_by_user and "text" not in table.columns and (columns := usual_choice(table, own.label)) is not None:
         text, pair, label = columns
         return replace(own, text=text, pair=pair, label=label, kind="choice")
     if table.word_numbers is not None:  # lists of words and tags

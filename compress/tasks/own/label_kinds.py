@@ -7,13 +7,13 @@ from typing import Any
 
 from compress.errors import CompressError, brief
 from compress.fields import NOT_UNICODE, is_unicode
-from compress.files.tabular import are_label_lists, label_text
+from compress.files.tabular import are_label_lists, is_number, label_text
 from compress.spec.kinds import KINDS, KindName
 
 from ..kinds.classification import MOST_UNLISTED_LABELS, natural, nested_rows, unlabelled_rows
 from ..kinds.multilabel import listed_names
 from ..reading.columns import Rows
-from ..reading.number_texts import are_scores, comma_hint, is_number, whole_values
+from ..reading.number_texts import are_scores, comma_hint, whole_values
 from ..reading.tables import Table, all_have, label_values, no_examples, refuse
 
 

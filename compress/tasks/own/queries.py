@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..reading.number_texts import is_number
+from compress.files.tabular import is_number
+
+from ..reading.number_texts import relevance_of
 from ..reading.tables import Table
 
 QUERY, PASSAGE = "query", "passage"  # columns
@@ -12,12 +14,12 @@ RELEVANCES = ("relevance", "score")  # of labels
 
 
 def ranks(table: Table, texts: Sequence[str], label: str) -> bool:
-    """Whether text columns are called query and passage, labels are numbers, and some query has passages with different ones. Negative
-    numbers are reported later, with their line."""
+    """Whether text columns are called query and passage, labels are numbers, or true and false, and some query has passages with different
+    ones. Negative numbers are reported later, with their line."""
     if tuple(texts) != (QUERY, PASSAGE) or label not in table.columns:
         return False
-    values = table.column(label)
-    if not all(not isinstance(value, bool) and is_number(str(value)) for value in values):
+    values = list(map(relevance_of, table.column(label)))
+    if not all(is_number(str(value)) for value in values):
         return False
     relevances: dict[str, set[float]] = {}
     for query, value in zip(map(str, table.columns[QUERY]), values, strict=True):

@@ -28,6 +28,7 @@ from ..sources.builtin import BUILTIN_TASKS
 from .columns import check_column, check_distinct_columns, label_names, text_names, with_words
 from .files import OwnFiles
 from .label_kinds import read_kind
+from .other_kinds import check_classes
 from .queries import ranks
 
 _SPLITS = ("train", "training", "data")  # file names that do not describe the task
@@ -60,7 +61,10 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     if _has_answers(table, own):
         kind, labels, metrics = _spans(own)
     else:
-        kind, labels, metrics = _tags(table, own) if _has_words(table, own) else _of_texts(table, label, own)
+        has_words = _has_words(table, own)
+        if not has_words:
+            check_classes(table, own)
+        kind, labels, metrics = _tags(table, own) if has_words else _of_texts(table, label, own)
     length: dict[str, Any] = {} if own.max_length is None else {"max_length": own.max_length}
     spec = TaskSpec(
         name=own.name or task_name(train),
@@ -143,8 +147,8 @@ def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple
     files = Files(train="", dev="")
     every = KINDS["tagging"].metrics
     spec = TaskSpec(name="own", kind="tagging", text=(own.text,), label=own.label, metrics=every, files=files)
-    names = listed_tags(own.label, kind.prepared(spec, Rows.of(table, spec)))
-    return "tagging", names, kind.fitting(every, names)[: KINDS["tagging"].usual]
+    names = listed_tags(own.label, kind.labels.prepare(spec, Rows.of(table, spec)))
+    return "tagging", names, kind.scoring.applicable(every, names)[: KINDS["tagging"].usual]
 
 
 def _of_texts(

@@ -14,8 +14,8 @@ import yaml
 
 from compress.errors import CompressError, brief
 from compress.files.paths import escape_home, expand_home
-from compress.files.tabular import CONLL, column_names, label_list, label_text
-from compress.spec.kinds import KINDS
+from compress.files.tabular import CONLL, column_names, flag, label_columns, label_list, label_text
+from compress.spec.kinds import KINDS, KindName
 from compress.spec.task import TaskSpec
 
 from ..kinds import TASK_KINDS
@@ -79,6 +79,8 @@ _PAIRS = (
     ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("query", "passage"),
 )  # fmt: skip
 
+_TEXT_SHARE = 1 / 3  # of the longest texts' mean length: a column with shorter ones is not taken for the texts
+
 
 def files_in(folder: Path) -> tuple[Path, Path]:
     """Return the training file and the one to report scores on, found by their names. Raises `CompressError` if they do not exist."""
@@ -110,14 +112,15 @@ def guess_columns(own: OwnFiles, options: Sequence[str]) -> OwnFiles:
     names = {name.lower(): name for name in table.columns}
     if not options and not names.keys() & {*_LABELS, *_TEXTS, *(name for pair in _PAIRS for name in pair)}:
         _check_headed(table)
-    label = own.label if "label" in options else _label(table, names, {own.text} if "text" in options else set())
+    named = {own.text if "text" in options else None, own.pair}
+    label = own.label if "label" in options else _label(table, names, named, own.kind)
     text, pair = own.text, own.pair
     if "text" not in options:
         pairs = [(names[one], names[two]) for one, two in _PAIRS if one in names and two in names]
         if pair is None and pairs and label not in pairs[0]:
             text, pair = pairs[0]
         else:
-            text = _text_column(table, names, {label, pair})
+            text = _text_column(table, names, {*label_columns(label, table.columns), pair})
     return OwnFiles(own.train, own.dev, text, pair, label, own.kind, own.max_length)
 
 
@@ -132,7 +135,8 @@ def _check_headed(table: Table) -> None:
         )
 
 
-def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:
+def _label(table: Table, names: dict[str, str], texts: set[str | None], kind: KindName | None) -> str:
+    """Return the column with a usual name, several if all that may be classes are of 0 and 1, or the last that may be."""
     named = next((names[name] for name in _LABELS if name in names and names[name] not in texts), None)
     few = [name for name, values in table.columns.items() if name not in texts and _may_be_classes(values)]
     if not table.columns:
@@ -141,7 +145,10 @@ def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:
         raise CompressError(
             f"{table.place}: no column looks like labels; name one of {column_names(table.columns)} with --label"
         )
-    return named or few[-1]
+    flags = kind in (None, "multilabel") and all(
+        flag(value) is not None for name in few for value in table.columns[name]
+    )
+    return named or (",".join(few) if flags else few[-1])
 
 
 def _may_be_classes(values: list[Any]) -> bool:
@@ -151,17 +158,24 @@ def _may_be_classes(values: list[Any]) -> bool:
 
 
 def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
+    """Return the column with the first usual name; else the first column whose texts are long enough beside those with most words to be
+    more than titles or ids."""
     named = next((names[name] for name in _TEXTS if name in names and names[name] not in taken), None)
-    lengths = {
-        name: fmean(map(len, values))
+    sizes = {
+        name: (fmean(len(value.split()) for value in values), fmean(map(len, values)))
         for name, values in table.columns.items()
         if name not in taken and values and all(isinstance(value, str) for value in values)
     }
-    if named is None and not lengths:
+    if named is None and not sizes:
         raise CompressError(
             f"{table.place}: no column looks like texts; name one of {column_names(table.columns)} with --text"
         )
-    return named or max(lengths, key=lambda name: lengths[name])
+    longest = max(sizes.values(), default=(0.0, 0.0))  # words and, where words have no spaces between them, characters
+    return named or next(
+        name
+        for name, size in sizes.items()
+        if all(own >= _TEXT_SHARE * most for own, most in zip(size, longest, strict=True))
+    )
 
 
 def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
@@ -216,7 +230,7 @@ def _after_folder(train: Path) -> str:
 
 
 def _prepare_rows(spec: TaskSpec, table: Table) -> Rows:
-    return TASK_KINDS[spec.kind].prepared(spec, Rows.of(table, spec))
+    return TASK_KINDS[spec.kind].labels.prepare(spec, Rows.of(table, spec))
 
 
 def _texts_alone(spec: TaskSpec, table: Table) -> Rows:

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError, brief
-from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_at, is_header
+from compress.files.merged_rows import merged_row
+from compress.files.quoted_rows import QuotedRows
+from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_at, is_header, repeated_name
 
 from .conll import read_conll
-from .merged_rows import merged_row
 from .squad import read_squad
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse
 
@@ -63,7 +64,7 @@ def _unquoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int,
 
 def _quoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the line each starts on; a quoted field may contain newlines."""
-    reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline="\n"), delimiter=delimiter, strict=True)
+    reader = QuotedRows(io.StringIO(text.rstrip("\r\n"), newline="\n"), delimiter)
     limit = csv.field_size_limit(sys.maxsize)  # the default, 128 KiB, is less than a long document
     start = 1
     try:
@@ -106,10 +107,9 @@ def _columns(
         )
     if header and len(first) != len(expected):
         raise CompressError(f"{path}:{line}: `columns` names {len(expected)} columns, the file has {len(first)}")
-    if len(set(expected)) != len(expected):
-        twice = next(name for name in expected if expected.count(name) > 1)
+    if problem := repeated_name(expected):
         remedy = "" if names is not None else ", or name them all with `columns` under `files` of a task file"
-        raise CompressError(f"{path}:{line}: two columns are named {twice!r}; rename one{remedy}")
+        raise CompressError(f"{path}:{line}: {problem}{remedy}")
     numbers, good, ragged = [], [], []
     for number, row in rows:
         if not header and not good and is_header(row, expected):

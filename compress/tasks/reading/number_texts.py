@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from compress.files.tabular import flag, is_number
+
 _MOST_CLASSES = 10  # more distinct whole numbers are scores
 _REPEATED = 4  # fewest examples of a class, on average; a few rows of scores may all be whole by chance
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
@@ -26,14 +28,6 @@ def whole_values(values: Sequence[Any]) -> list[float]:
     return classes if few and all(value.is_integer() for value in classes) else []
 
 
-def is_number(text: str) -> bool:
-    """Whether the text is a finite number, with a decimal point if any."""
-    try:
-        return math.isfinite(float(text)) and "_" not in text
-    except ValueError:
-        return False
-
-
 def parse_number(value: Any) -> float:
     """Return the number that a value of a file is; NaN: it is none, as 0 and 1 written as false and true."""
     try:
@@ -41,6 +35,12 @@ def parse_number(value: Any) -> float:
         return math.nan if unfit else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def relevance_of(value: Any) -> Any:
+    """Return the value of a passage's relevance, with 1 and 0 for true and false."""
+    relevant = flag(value)
+    return value if relevant is None else float(relevant)
 
 
 def comma_hint(value: Any) -> str:

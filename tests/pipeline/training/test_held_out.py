@@ -13,6 +13,7 @@ from pretrain_toys import plan, run_stages
 
 from compress.errors import CompressError
 from compress.pipeline.plan import Context, Job, Listener
+from compress.pipeline.stages.registry import kind_of
 from compress.pipeline.training import teacher_targets
 
 
@@ -62,9 +63,9 @@ def test_a_stage_that_had_no_step_left_tells_its_speed(world: Path, monkeypatch:
     with monkeypatch.context() as harm:
         harm.setattr(teacher_targets, "held_out_loss", fails)
         with pytest.raises(RuntimeError):
-            node.kind.run(job)
+            kind_of(node).run(job)
     steps = len((work / "log.jsonl").read_text().splitlines())
-    info = node.kind.run(job)
+    info = kind_of(node).run(job)
     assert len((work / "log.jsonl").read_text().splitlines()) == steps == info["steps"] == 3
     assert info["tokens_per_second"] > 0
     assert info["model_flops_per_second"] > 0

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from compress.pipeline import Request, plan_all
 from compress.pipeline.plan import Context, Job, Listener
 from compress.pipeline.plan.sources import TaskSource
+from compress.pipeline.stages.registry import kind_of
 from compress.tasks import Encoded
 
 TASK = """\
@@ -47,6 +48,6 @@ def test_checkpoints_and_thresholds_are_chosen_at_the_length_of_the_task(
     out.mkdir()
     work.mkdir()
     node = next(node for node in planned.nodes if node.kind.name == "finetune")
-    info = node.kind.run(Job(planned, node, {}, Context(planned.task, "fp32", 1, Listener()), out, work))
+    info = kind_of(node).run(Job(planned, node, {}, Context(planned.task, "fp32", 1, Listener()), out, work))
     assert "threshold" in info or "thresholds" in info
     assert lengths == {"train": {8}, "tuning": {24}}

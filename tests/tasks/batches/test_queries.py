@@ -75,7 +75,7 @@ def test_counts_add_up_over_whole_queries() -> None:
     relevance = [gold[batch[groups == number], 0] for number in np.unique(groups)]
     expected = {
         "queries": len(relevance),
-        "ranked": sum(bool(values.any()) for values in relevance),
+        "scored_queries": sum(bool(values.any()) for values in relevance),
         "margins": sum(int((values[:, None] > values[None, :]).sum()) for values in relevance),
         "tokens": int(encoded.lengths[batch].sum()),
     }

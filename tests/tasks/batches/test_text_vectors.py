@@ -100,8 +100,8 @@ def test_scores_are_correlations_of_the_cosines_alone() -> None:
     assert scores["pearson"] == pytest.approx(
         100 * np.asarray(pearsonr(outputs[:, 0], gold))[0], abs=1e-4
     )  # cosines in fp32
-    kind = TASK_KINDS["embedding"]
-    assert score(spec(), (), kind.outputs(kind.kept(outputs), ()), gold)["spearman"] == scores["spearman"]
+    form = TASK_KINDS["embedding"].stored
+    assert score(spec(), (), form.to_outputs(form.from_outputs(outputs), ()), gold)["spearman"] == scores["spearman"]
 
 
 def test_a_vector_that_is_no_number_fails() -> None:
@@ -117,12 +117,12 @@ def test_how_near_two_models_vectors_are() -> None:
     other /= np.linalg.norm(other, axis=1, keepdims=True)
     kind, outputs = TASK_KINDS["embedding"], (pair_vectors(one), pair_vectors(other))
     cosines = [float(a @ b) for a, b in zip(one, other, strict=True)]
-    measures = kind.similarity(*outputs)
+    measures = kind.fidelity.similarity(*outputs)
     assert measures["mean_cosine"] == pytest.approx(np.mean(cosines), abs=1e-6)
     assert measures["worst_cosine"] == pytest.approx(min(cosines), abs=1e-6)
-    assert kind.divergence(*outputs) == pytest.approx(1 - np.mean(cosines), abs=1e-6)
+    assert kind.fidelity.divergence(*outputs) == pytest.approx(1 - np.mean(cosines), abs=1e-6)
     assert measures["nearest_kept"] == pytest.approx(_kept_by_sorting(one, other), abs=1e-12)
-    assert kind.similarity(outputs[0], outputs[0])["nearest_kept"] == 1
+    assert kind.fidelity.similarity(outputs[0], outputs[0])["nearest_kept"] == 1
 
 
 def _kept_by_sorting(one: np.ndarray, other: np.ndarray) -> float:

@@ -23,6 +23,38 @@ def test_columns_are_guessed(tmp_path: Path) -> None:
     assert (columns.text, columns.pair, columns.label) == ("hypothesis", None, "entails")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("what one of them said {}", "and what the other answered {}", "a"),
+        ("a title {}", "a text that is much longer than its title is {}", "b"),
+        ("https://example.org/some/page/{}", "a text about the page {}", "b"),
+        ("wie man sagt {}", "", "a"),
+    ],
+)
+def test_the_first_of_similar_columns_is_the_text(tmp_path: Path, first: str, second: str, expected: str) -> None:
+    rows = [f"{first.format(i)},{second.format(i)},{'yes' if i % 2 else 'no'}" for i in range(20)]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,entails", *rows]))
+    files = files_in(tmp_path)
+    columns = guess_columns(OwnFiles(*files), [])
+    assert (columns.text, columns.pair) == (expected, None)
+    columns = guess_columns(OwnFiles(*files, pair="b"), ["pair"])
+    assert (columns.text, columns.pair) == ("a", "b")
+
+
+def test_columns_of_0_and_1_are_labels_together(tmp_path: Path) -> None:
+    rows = [f"{i},text {i},{i % 2},{(i + 1) // 2 % 2},0" for i in range(20)]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,comment_text,toxic,insult,test", *rows]))
+    files = files_in(tmp_path)
+    columns = guess_columns(OwnFiles(*files), [])
+    assert (columns.text, columns.label) == ("comment_text", "toxic,insult")
+    assert own_task(columns)[0].kind == "multilabel"
+    assert guess_columns(OwnFiles(*files, kind="classification"), []).label == "insult"
+    assert guess_columns(OwnFiles(*files, label="toxic"), ["label"]).label == "toxic"
+
+
 def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(CompressError, match=r"--train: expected .* such as train\.csv, found none here; name it"):
         files_in(tmp_path)

@@ -40,6 +40,40 @@ def test_a_few_whole_numbers_with_a_decimal_point_are_asked_about(
 
 
 @pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            [{"text": w, "label": t} for w, t in (("Ada", "B-PER"), ("sat", "O")) * 4],
+            "has tags of single words, such as 'B-PER'; write",
+        ),
+        (
+            [{"text": "Ada sat", "label": "B-PER O"}, {"text": "so", "label": "O"}] * 4,
+            "the tags of several words .* 'B-PER O'; write",
+        ),
+        (
+            [{"question": "Who?", "context": "Ada sat.", "label": "Ada"}] * 4,
+            "has answers without positions .* 'Ada'; to find",
+        ),
+        (
+            [{"question": "Who?", "context": "Ada sat.", "label": ["Ada"]}] * 4,
+            r"positions or texts, such as \['Ada'\]; to find",
+        ),
+        ([{"question": "Who?", "context": "Ada sat.", "start": "0"}] * 4, "positions or texts, such as '0'; to find"),
+    ],
+)
+def test_tags_and_answers_in_other_forms_are_no_classes(
+    tmp_path: Path, rows: list[dict[str, Any]], expected: str
+) -> None:
+    paths = [tmp_path / "train.jsonl", tmp_path / "dev.jsonl"]
+    for path in paths:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text, *pair, label = rows[0]
+    files = OwnFiles(paths[0], paths[1], text, next(iter(pair), None), label)
+    with pytest.raises(CompressError, match=rf"train\.jsonl: column '{label}' .*{expected}.*--kind classification"):
+        own_task(files)
+
+
+@pytest.mark.parametrize(
     ("columns", "expected"),
     [
         ({"text": "revew"}, r"no column 'revew'; did you mean `review`\? name one of 'review', 'stars' with --text"),

@@ -34,3 +34,11 @@ def test_numbers_in_the_lines_of_a_text_are_no_labels(here: Path, text: str, lab
 def test_lines_of_a_text_are_no_rows(here: Path, text: str) -> None:
     (here / "dev.csv").write_text(f'text,label\nfine,pos\n"{text}",pos\nbad,neg\ngood,pos\n')
     assert len(load_task(task(), here, None).reported["dev"]) == 4
+
+
+def test_spaces_before_quotes_shift_no_columns(here: Path) -> None:
+    (here / "dev.csv").write_text('text, "label",note\n "fine, really", "pos", "a, b"\nbad, "neg",c\n')
+    table = read_table(here / "dev.csv")
+    assert table.columns == {"text": ["fine, really", "bad"], "label": ["pos", "neg"], "note": ["a, b", "c"]}
+    (here / "dev.csv").write_text('text,label\nfine,pos\nbad, "neg\n')
+    refused(task(), here, r"dev\.csv:3: a quote after a space begins a field that does not end on this line; check the")

@@ -14,6 +14,7 @@ from ....quantize.word_blocks import row_bytes
 from ....spec.stages import Prune
 from ....tasks import encode
 from ...plan import Node, Plan
+from ..vocabulary import largest_dimensions, smallest_dimensions
 from .later_stages import later_vocabulary
 from .layer_costs import int8_of
 
@@ -52,10 +53,10 @@ def check(plan: Plan, node: Node[Prune]) -> None:
 def _with_tokens_left(plan: Plan, sizes: Dimensions) -> tuple[Dimensions, Dimensions]:
     """Return the sizes with the fewest and with the most tokens that a `vocabulary` stage may leave, as far as train shows."""
     node = later_vocabulary(plan)
-    if node is None or node.kind.smallest is None or node.kind.resized is None:
+    if node is None:
         return sizes, sizes
-    least = node.kind.smallest(plan, node, sizes)
-    most = least if not node.spec.corpus else node.kind.resized(node.spec, sizes) or sizes  # plain text may keep more
+    least = smallest_dimensions(plan, node, sizes)
+    most = least if not node.spec.corpus else largest_dimensions(node.spec, sizes)  # plain text may keep more
     return least, most
 
 

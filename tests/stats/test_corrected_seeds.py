@@ -10,7 +10,7 @@ from default_suite import slow
 
 from compress.report.multiple_comparisons import correct_family
 from compress.results.fidelity import Delta
-from compress.significance import half_width, p_over_seeds, recorded_over_seeds, recorded_over_tasks
+from compress.stats.significance import half_width, p_over_seeds, recorded_over_seeds, recorded_over_tasks
 
 
 def false_alarms(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compress.percentiles import has_interval, percentile_interval, ranks
 from compress.results import Latency
+from compress.stats.percentiles import has_interval, percentile_interval, ranks
 
 
 @pytest.mark.parametrize(("share", "fewest"), [(0.5, 6), (0.9, 36), (0.99, 368)])

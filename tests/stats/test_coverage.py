@@ -15,7 +15,7 @@ from default_suite import slow
 from scipy import stats
 
 from compress.metrics import ClassHeadline
-from compress.significance import half_width, paired_bootstrap, paired_bootstrap_seeds
+from compress.stats.significance import half_width, paired_bootstrap, paired_bootstrap_seeds
 
 BASE, OTHER = 0.90, 0.885
 TRUTH = 100 * (OTHER - BASE)

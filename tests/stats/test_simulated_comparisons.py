@@ -17,7 +17,7 @@ from scipy import stats
 
 from compress.metrics import Headline
 from compress.results.fidelity import Delta
-from compress.significance import holm, mcnemar_p, p_value, paired_bootstrap
+from compress.stats.significance import holm, mcnemar_p, p_value, paired_bootstrap
 
 POSITIVE, RIGHT = 0.68, np.array([0.80, 0.93])  # share of the positive class; share of right answers, by class
 OWN = {"classes": 0.10, "scores": 0.25}  # the model-specific share of the variance of difficulty

@@ -9,7 +9,7 @@ import pytest
 from metric_references import worse
 
 from compress.metrics import ClassHeadline
-from compress.significance import mcnemar, paired_bootstrap, paired_bootstrap_seeds
+from compress.stats.significance import mcnemar, paired_bootstrap, paired_bootstrap_seeds
 
 ACCURACY = ClassHeadline(("accuracy",))
 

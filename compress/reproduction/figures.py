@@ -1,4 +1,4 @@
-"""The result of a comparison: each recorded figure, the new one, and whether they agree."""
+"""The result of rerunning a report: each recorded figure, the new one, and the verdict on whether they agree."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Figure(Record):
     why: str = Field(default="", description="explanation of the verdict, if it needs one")
 
 
-class RunComparison(Record):
-    """The comparison of one result. `exact`: machine, threads, processes, versions and code are as recorded, so that figures must be the
-    same."""
+class ReproducedRun(Record):
+    """One recorded result beside that of its rerun. `exact`: machine, threads, processes, versions and code are as recorded, so that
+    figures must be the same."""
 
     recorded: str = Field(description="name of the run on record")
     run: str = Field(description="name of the run made now")
@@ -65,12 +65,12 @@ class RunComparison(Record):
     figures: tuple[Figure, ...]
 
 
-class Comparison(Record):
-    """The comparison of all results of a report. Times are not measured again."""
+class Reproduction(Record):
+    """All recorded results of a report beside those of their reruns. Times are not measured again."""
 
     source: str
     out: str
-    runs: tuple[RunComparison, ...]
+    runs: tuple[ReproducedRun, ...]
 
     @computed_field
     @property

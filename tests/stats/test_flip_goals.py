@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scipy.stats import binom, binomtest
 
-from compress.goals import flip_interval, flip_rate, in_words, outcome, texts_to_judge
+from compress.stats.flip_goals import flip_interval, flip_rate, in_words, outcome, texts_to_judge
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from typing import cast
 
 import numpy as np
 
-from .errors import CompressError
-from .metrics import FEWEST, Headline, Pairs, check_lengths
+from ..errors import CompressError
+from ..metrics import FEWEST, Headline, Pairs, check_lengths
+from ..results.fidelity import Delta
 from .percentiles import LEVEL
-from .results.fidelity import Delta
 
 Interval = tuple[float, float, float]
 
@@ -158,7 +158,7 @@ def p_over_seeds(observed: np.ndarray, shared: float) -> float:
 
     It is the level at which the critical value equals |mean| / √variance. Between the normal value z and Student's t, that
     value is z + (t - z) · √f here: a correction needs values far out, where two seeds' t is so large that the weight of the
-    95% interval is too small. With √f at most one family in twenty has a false difference (tests/test_corrected_seeds.py).
+    95% interval is too small. With √f at most one family in twenty has a false difference (tests/stats/test_corrected_seeds.py).
     """
     from scipy.optimize import brentq
     from scipy.special import ndtri, stdtrit

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .results import Latency, Result, Runtime
+from .latency import Latency
+from .result import Result, Runtime
 
 Shape = tuple[int, int]  # batch, length; (0, 0): one text at a time, of the task's own lengths
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compress.results import Latency, Runtime
-from compress.timing import doubts, headline, uses_cpu_time
+from compress.results.timing import doubts, headline, uses_cpu_time
 
 SHAPES = [(1, 32)]
 

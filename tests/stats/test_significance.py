@@ -12,7 +12,7 @@ from metric_references import BY_HAND, CLASSIFICATION, REGRESSION, headline_of, 
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline, CorrelationHeadline
 from compress.results.fidelity import Delta
-from compress.significance import (
+from compress.stats.significance import (
     FEWEST,
     Interval,
     Paired,
@@ -257,5 +257,7 @@ def test_lengths_that_differ_and_no_examples_are_errors() -> None:
 
 
 def test_nothing_heavy_is_imported() -> None:
-    code = "import sys, compress.significance; print([m for m in ('torch', 'scipy', 'sklearn') if m in sys.modules])"
+    code = (
+        "import sys, compress.stats.significance; print([m for m in ('torch', 'scipy', 'sklearn') if m in sys.modules])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .number_texts import is_number
+from .tabular import is_number
 
 _FEWEST = 2  # lines of a field with a value that the file has elsewhere: a text may end in `,a` by chance
+
+
+def may_hold_rows(row: Sequence[str], delimiter: str) -> bool:
+    """Whether one field of the row has several lines with as many fields as a row, so that `merged_row` may find it."""
+    return any("\n" in field for field in row) and len(_lines(row, delimiter)) > 0
 
 
 def merged_row(columns: Sequence[Sequence[str]], delimiter: str) -> tuple[int, str] | None:

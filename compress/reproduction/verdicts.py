@@ -1,4 +1,7 @@
-"""Compare recorded results with new ones: equal where they must be, within intervals elsewhere."""
+"""Compare recorded results with those of reruns: equal where they must be, within intervals elsewhere.
+
+The same model is on both sides, made twice. `report` compares different models: a student with its teacher, recipes with each other.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CompressError
-from ..percentiles import LEVEL
 from ..report import find_predictions, load_answers, metric_giving
 from ..results import PREDICTIONS, ModelResult, Result
-from ..significance import delta, holm, p_value
+from ..stats.percentiles import LEVEL
+from ..stats.significance import delta, holm, p_value
 from ..tasks import TASK_KINDS
-from .compared import Comparison, Figure, Interval, RunComparison, Verdict
 from .conditions import DECIDED_BY_TIMES, are_exact, conditions_of, is_sized_by_times
+from .figures import Figure, Interval, ReproducedRun, Reproduction, Verdict
 from .reruns import Rerun
 
 HEADLINE = "headline"
@@ -24,7 +27,7 @@ _NO_ANSWERS = "no answers are on record"
 _Outputs = tuple[np.ndarray, np.ndarray, np.ndarray]  # recorded, new, gold
 
 
-def compare(reruns: Sequence[Rerun], results: Sequence[Result], source: Path) -> Comparison:
+def compare_reruns(reruns: Sequence[Rerun], results: Sequence[Result], source: Path) -> Reproduction:
     """Compare the results. `results`: one for each of `reruns`. `source`: the report or run, which may contain answers besides its results.
 
     Raises `CompressError` if a file of answers cannot be read.
@@ -35,7 +38,7 @@ def compare(reruns: Sequence[Rerun], results: Sequence[Result], source: Path) ->
         run.model_copy(update={"figures": tuple(_judge_figure(figure, corrected) for figure in run.figures)})
         for run in runs
     ]
-    return Comparison(source=str(source), out=str(reruns[0].request.root), runs=tuple(judged))
+    return Reproduction(source=str(source), out=str(reruns[0].request.root), runs=tuple(judged))
 
 
 def _judge_figure(figure: Figure, corrected: Iterator[float]) -> Figure:
@@ -47,11 +50,11 @@ def _judge_figure(figure: Figure, corrected: Iterator[float]) -> Figure:
     return figure.model_copy(update={"interval": interval, "verdict": "within its interval" if holds else "differs"})
 
 
-def _run(rerun: Rerun, now: Result, source: Path) -> RunComparison:
+def _run(rerun: Rerun, now: Result, source: Path) -> ReproducedRun:
     recorded, conditions = rerun.recorded, conditions_of(rerun.recorded, now)
     pair = _Pair(recorded, now, find_predictions(recorded, [source]), rerun.request.root / now.run / PREDICTIONS)
     exact = are_exact(conditions)
-    return RunComparison(
+    return ReproducedRun(
         recorded=recorded.run,
         run=now.run,
         command=now.command,
@@ -140,7 +143,7 @@ def _counts(pair: _Pair, outputs: _Outputs | None) -> dict[str, int]:
     if outputs is None:
         return {}
     task = pair.recorded.task
-    differ = TASK_KINDS[task.kind].headline(task.metrics, -1, task.labels).differ(*outputs[:2])
+    differ = TASK_KINDS[task.kind].scoring.headline(task.metrics, -1, task.labels).differ(*outputs[:2])
     return {"changed": int(differ.sum()), "examples": len(differ)}
 
 

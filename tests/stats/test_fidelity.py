@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compress.fidelity import calibration_error, differ, flip_positions, logit_difference, most_confident
 from compress.runtime.kinds.classification import softmax
+from compress.stats.fidelity import calibration_error, differ, flip_positions, logit_difference, most_confident
 
 rng = np.random.default_rng(0)
 LOGITS = rng.normal(size=(200, 3)).astype(np.float32) * 3

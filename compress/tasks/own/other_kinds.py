@@ -1,0 +1,59 @@
+"""Refuse files that would be read as classes of texts, and are of another kind in a form that cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compress.errors import CompressError, brief
+
+from ..reading.answers import CONTEXT, FORMS, QUESTION
+from ..reading.tables import Table
+from ..reading.tag_schemes import are_tags_of_entities, is_tag
+from .files import OwnFiles
+
+_POSITIONS = ("start", "answer_start")  # usual names of columns
+_TAGGED = "--kind classification, if they are classes of whole texts"
+
+
+def check_classes(table: Table, own: OwnFiles) -> None:
+    """Raise `CompressError` if labels, whose kind the user leaves open, are tags of words, or answers without a position."""
+    if own.kind is not None or own.label not in table.columns:
+        return
+    labels = table.column(own.label)
+    if own.pair is None:
+        _check_no_tags(table, own, labels)
+    elif own.texts == (QUESTION, CONTEXT):
+        _check_no_answers(table, own, labels)
+
+
+def _check_no_tags(table: Table, own: OwnFiles, labels: list[Any]) -> None:
+    lists = [str(value).split() for value in labels]
+    tags = [tag for row in lists for tag in row]
+    if not all(lists) or not all(map(is_tag, tags)) or not are_tags_of_entities(tags):
+        return
+    example = brief(max(map(str, labels), key=len))
+    if any(len(row) > 1 for row in lists):
+        raise CompressError(
+            f"{table.place}: column {own.label!r} has the tags of several words in one text, such as {example}; write words and tags as "
+            f"lists, in a .jsonl, or one word per line, in a .conll; {_TAGGED}"
+        )
+    if all(len(str(text).split()) < 2 for text in table.column(own.text)):
+        raise CompressError(
+            f"{table.place}: column {own.label!r} has tags of single words, such as {example}; write one word and its tag per line, with a "
+            f"blank line between texts, in a .conll, or lists of words and tags, in a .jsonl; {_TAGGED}"
+        )
+
+
+def _check_no_answers(table: Table, own: OwnFiles, labels: list[Any]) -> None:
+    answers = [value if isinstance(value, list) else [value] for value in labels]
+    contexts = table.column(CONTEXT)
+    are_excerpts = all(
+        isinstance(context, str)
+        and all(isinstance(answer, str) and answer.strip() and answer in context for answer in row)
+        for context, row in zip(contexts, answers, strict=True)
+    )
+    if (are_excerpts and any(answers)) or own.label.lower() in _POSITIONS:
+        raise CompressError(
+            f"{table.place}: column {own.label!r} has answers without positions or texts, such as {brief(labels[0])}; to find answers "
+            f"in contexts, write them as {FORMS}, in a .jsonl; --kind classification or --kind multilabel, if they are classes"
+        )
