@@ -23,6 +23,7 @@ from .samples import LANGUAGES, SAMPLES, sample
 from .tolerance import makes_vectors
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
+_NOTICEABLE = 0.05  # share of a reported split's texts that also stand in train
 
 
 def render(
@@ -147,6 +148,7 @@ def _card_fields(info: BundleInfo) -> dict[str, Any]:
     shapes = [shape for shape in timed if shape not in in_doubt.of_headline(cpu=cpu)]
     return {
         "split": split,
+        "in_train": {name: share for name, share in info.task.data.shares_in_train().items() if share > _NOTICEABLE},
         "ensemble": ensemble,
         "choices": list(map(format_choice, info.choices)),
         "teachers": [teacher.name for teacher in ensemble.teachers] if ensemble else [info.teacher],

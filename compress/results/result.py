@@ -5,6 +5,7 @@ Scores are in points (0-100; correlations and Matthews × 100). Times are millis
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -86,6 +87,16 @@ class Data(Record):
     notes: tuple[str, ...] = Field((), description="e.g. 'train has 46,165 of 392,702 rows: a subset'")
     fingerprint: str
     tuning: str | None = Field(default=None, description="SHA-256 of the tuning split's texts and labels")
+
+    def shares_in_train(self) -> dict[str, float]:
+        """Return reported split -> the share of its texts, 0 to 1, that also stand in train, for splits with a note on that."""
+        pattern = re.compile(rf"(\d[\d,]*) of (\d[\d,]*) (.+) texts {ALSO_IN} train")
+        shares = {}
+        for match in filter(None, map(pattern.fullmatch, self.notes)):
+            shared, total = (int(count.replace(",", "")) for count in match.groups()[:2])
+            shares[match[3]] = shared / max(total, 1)
+        shares.pop("tuning", None)
+        return shares
 
 
 class TaskInfo(Record):

@@ -13,7 +13,7 @@ from .batches.words import EncodedWords
 from .data import ReportedData, Split, TrainingData, of_words
 from .ensembles import divide_by_temperature
 from .kinds import TASK_KINDS, TaskKind
-from .loading.grouping import RUN, count_near
+from .loading.grouping import RUN, near_to
 from .loading.load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
 from .own.files import OwnFiles, own_files
 from .own.task import own_task
@@ -45,7 +45,6 @@ __all__ = [
     "check_data_dir",
     "check_room",
     "collate",
-    "count_near",
     "dataset_id",
     "divide_by_temperature",
     "encode",
@@ -59,6 +58,7 @@ __all__ = [
     "load_reported",
     "load_training",
     "long_examples",
+    "near_to",
     "of_words",
     "own_files",
     "own_task",

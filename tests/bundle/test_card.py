@@ -188,3 +188,29 @@ def test_a_card_has_no_times_of_a_machine_that_was_too_busy(bundle: Path) -> Non
     assert "busy machine" in text
     assert "×)" not in text
     assert "1 × 32" not in text
+
+
+@pytest.mark.parametrize(
+    ("notes", "said"),
+    [
+        (("45 of 900 dev texts also stand in train",), None),
+        (("1 of 2 tuning texts also stand in train",), None),
+        (
+            ("46 of 900 dev texts also stand in train",),
+            "Of the texts of `dev`, 5.1% also stand in train, so scores on it look",
+        ),
+        (
+            ("3 of 4 a b texts also stand in train", "1,000 of 2,000 c texts also stand in train"),
+            "Of the texts of `a b`, 75.0% and of `c`, 50.0% also stand in train, so scores on them look better than on new texts.",
+        ),
+    ],
+)
+def test_the_card_says_if_much_of_a_reported_split_stands_in_train(
+    bundle: Path, notes: tuple[str, ...], said: str | None
+) -> None:
+    info = read_bundle(bundle)
+    data = info.task.data.model_copy(update={"notes": notes})
+    card = render(info.model_copy(update={"task": info.task.model_copy(update={"data": data})}))
+    fingerprint = f" Fingerprint: `{data.fingerprint}`."
+    assert f"The reported split was used for nothing but these figures.{fingerprint}" in card or said
+    assert said is None or (said in card and "used for nothing" not in card and f"new texts.{fingerprint}" in card)

@@ -25,8 +25,9 @@ files: {train: train.json, dev: dev.json}
 
 
 def _file(path: Path, count: int) -> None:
+    question = "what is good" if path.stem == "train" else "what was good"
     qas = [
-        {"id": str(number), "question": "what is good", "answers": [{"text": "river", "answer_start": 6}]}
+        {"id": str(number), "question": question, "answers": [{"text": "river", "answer_start": 6}]}
         for number in range(count)
     ]
     paragraphs = [{"context": f"small river {number} " + "town " * 40, "qas": [qas[number]]} for number in range(count)]

@@ -245,14 +245,18 @@ def test_a_score_that_cannot_tell_models_apart_says_nothing(world: Path, monkeyp
     assert not context.notices and recorded_guess(node, artifact.info, context) == {}
 
 
-def test_a_model_that_is_always_right_has_learnt_although_one_answer_always_is(world: Path):
+def test_that_a_model_has_learnt_is_not_shown_where_one_answer_is_always_right(world: Path):
     pair = plan("tiny.yaml", "./bytes")
     context = Context(pair.task, "fp32", 1, Listener())
     for points in (100.0, 99.0):
         artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe={"constant_score": 100.0})
         warn_if_nothing_learnt(pair, next(node for node in pair.nodes if node.id == "student"), artifact, context)
-    (notice,) = context.notices
-    assert notice.startswith("student scores 99.0 ")
+    right, wrong = context.notices
+    assert right == (
+        "student: it scores 100.0 on the tuning split, as does a constant answer, so nothing shows that it has learnt anything; give a "
+        "split with other answers, too, with --tuning FILE"
+    )
+    assert wrong.startswith("student scores 99.0 ")
 
 
 def test_whether_it_learnt_is_said_from_the_manifest_without_reading_data(world: Path):

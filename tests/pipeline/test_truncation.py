@@ -32,7 +32,8 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 
 
 def write(folder: Path, name: str, words: list[int]) -> None:
-    rows = "".join(f"{'film ' * (count - 1)}{row},{('good', 'bad')[row % 2]}\n" for row, count in enumerate(words))
+    word = {"train": "film ", "dev": "bad "}[name]
+    rows = "".join(f"{word * (count - 1)}{row},{('good', 'bad')[row % 2]}\n" for row, count in enumerate(words))
     (folder / f"{name}.csv").write_text(f"text,label\n{rows}")
 
 
@@ -96,8 +97,8 @@ def test_a_single_text_is_one(world: Path) -> None:
     ],
 )
 def test_pairs_are_cut_together_or_each_text_alone(world: Path, kind: str, what: str) -> None:
-    for name in ("train", "dev"):
-        rows = "".join(f"{'film ' * 7}{row},{'bad ' * (7 + row % 2 * 8)},{row % 5}\n" for row in range(40))
+    for name, word in (("train", "film "), ("dev", "bad ")):
+        rows = "".join(f"{word * 7}{row},{'bad ' * (7 + row % 2 * 8)},{row % 5}\n" for row in range(40))
         (world / f"{name}.csv").write_text(f"text,other,label\n{rows}")
     task = TASK.replace("[text]", "[text, other]").replace("accuracy", "spearman") + f"kind: {kind}\n"
     (world / "own.yaml").write_text(task)

@@ -97,6 +97,15 @@ def test_the_plan_says_how_near_the_splits_are(world: Path) -> None:
     assert document["notes"][-1].endswith("tuning 0 of 6 (0.0%), dev 1 of 2 (50.0%)")
 
 
+def test_what_is_held_out_counts_as_train_for_reported_splits(world: Path) -> None:
+    """As it does where shared texts are counted."""
+    shared = "".join(f"{text},positive\n" for text in plan_all(request(world))[0].task.data.tuning.texts[0])
+    (world / "dev.csv").write_text("sentence,label\n" + shared + "".join(f"another {i},negative\n" for i in range(6)))
+    (document,) = plan_documents(plan_all(request(world)), world / "runs")
+    assert "6 of 12 dev texts also stand in train" in document["notes"]
+    assert any(note.endswith("tuning 0 of 6 (0.0%), dev 6 of 12 (50.0%)") for note in document["notes"])
+
+
 def test_an_adopted_teacher_has_probably_seen_what_is_held_out(world: Path) -> None:
     assert SEEN_TUNING not in plan_all(request(world))[0].notes
     fine_tuned(world)

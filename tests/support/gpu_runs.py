@@ -52,7 +52,7 @@ TASKS: dict[str, tuple[str, str, Callable[[int], dict[str, Any]]]] = {
         "span",
         "text: [question, context]\nlabel: answers\nmetrics: [exact_match]\n",
         lambda n: {
-            "question": "is it good ?",
+            "question": "is it good " + "?" * (1 + n // 60),
             "context": "the film is good . " * (1 + n % 4),
             "answers": [{"start": 4, "end": 8}],
         },

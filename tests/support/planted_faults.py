@@ -81,8 +81,8 @@ FAULTS = (
     Fault(
         "sources may stand on both sides of the tuning split",
         "tasks/loading/tuning.py",
-        "for groups in _groupings(split, goal):",
-        "for groups in [[[row] for row in range(len(split))]]:",
+        "enumerate(_groupings(split, goal))",
+        "enumerate([[[row] for row in range(len(split))]])",
         "tests/tasks",
     ),
     Fault(

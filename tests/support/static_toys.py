@@ -74,11 +74,12 @@ def static_world(folder: Path) -> Path:
     tasks = {"texts": TASK, "easy": EASY, "pairs": PAIRS, "scores": SCORES, "tags": TAGS}
     for name, task in (tasks | {"vectors": VECTORS, "questions": QUESTIONS}).items():
         (folder / f"{name}.yaml").write_text(task)
-    for split in ("train", "dev"):
+    for split, numbers in (("train", range(40)), ("dev", range(40, 80))):
         (folder / f"{split}.jsonl").write_text(
-            '{"question": "who", "context": "ada came", "answers": {"text": ["ada"], "answer_start": [0]}}\n' * 20
+            f'{{"question": "who of {split}", "context": "ada came", "answers": {{"text": ["ada"], "answer_start": [0]}}}}\n'
+            * 20
         )
-        (folder / f"{split}.conll").write_text("".join(f"good B-X\nfilm{n} I-X\nbad O\n\n" for n in range(40)))
+        (folder / f"{split}.conll").write_text("".join(f"good B-X\nfilm{n} I-X\nbad O\n\n" for n in numbers))
         rows = [f"{split} film {n} was {('bad', 'good')[n % 2]},{('negative', 'positive')[n % 2]}" for n in range(160)]
         (folder / f"{split}.csv").write_text("\n".join(["sentence,label", *rows]))
     (folder / "text.txt").write_text("the film is good .\n\n" * 100)

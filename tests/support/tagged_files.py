@@ -82,5 +82,5 @@ def dev_words(data: ReportedData) -> list[list[tuple[str, str]]]:
     ]
 
 
-def others(*tags: str) -> list[tuple[list[str], list[str]]]:
-    return [([f"a{number}", "b"], [tags[number % len(tags)], tags[-1]]) for number in range(40)]
+def others(*tags: str, word: str = "a") -> list[tuple[list[str], list[str]]]:
+    return [([f"{word}{number}", "b"], [tags[number % len(tags)], tags[-1]]) for number in range(40)]

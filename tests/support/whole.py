@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from compress.spec.task import TaskSpec
-from compress.tasks import Split, TrainingData, load_reported, load_training
+from compress.tasks import Split, TrainingData, load_reported, load_training, near_to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,3 +24,7 @@ def load_task(spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning
     return TaskData(
         **{field.name: getattr(training, field.name) for field in fields(training)}, reported=reported.splits
     )
+
+
+def count_near(splits: Sequence[Split], train: Split) -> list[int]:
+    return [int(near.sum()) for near in near_to(splits, train)]

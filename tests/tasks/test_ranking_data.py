@@ -19,9 +19,9 @@ from compress.tasks.own.template import guess_columns, task_yaml
 Triple = tuple[str, str, Any]
 
 
-def rows_of(queries: int, passages: int = 4) -> list[Triple]:
+def rows_of(queries: int, passages: int = 4, words: str = "Query") -> list[Triple]:
     """Return the pairs of all queries, mixed: one passage of each is relevant, and all queries share the same passages."""
-    rows = [(f"Query {q}", f"passage {p}", int(p == q % passages)) for q in range(queries) for p in range(passages)]
+    rows = [(f"{words} {q}", f"passage {p}", int(p == q % passages)) for q in range(queries) for p in range(passages)]
     return [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
 
 
@@ -32,7 +32,8 @@ def write(path: Path, rows: list[Triple], label: str = "relevance") -> Path:
 
 
 def own(folder: Path, train: list[Triple], dev: list[Triple] | None = None, label: str = "relevance") -> OwnFiles:
-    paths = write(folder / "faq.jsonl", train, label), write(folder / "dev.jsonl", dev or rows_of(5), label)
+    dev = dev or rows_of(5, words="Other query")
+    paths = write(folder / "faq.jsonl", train, label), write(folder / "dev.jsonl", dev, label)
     return OwnFiles(*paths)
 
 
@@ -130,7 +131,7 @@ def test_a_split_without_anything_relevant_is_refused_before_training(tmp_path: 
 
 
 def test_queries_without_a_relevant_passage_are_counted(tmp_path: Path) -> None:
-    own(tmp_path, rows_of(10), [*rows_of(3), ("none", "x", 0), ("none", "y", 0)])
+    own(tmp_path, rows_of(10), [*rows_of(3, words="Other query"), ("none", "x", 0), ("none", "y", 0)])
     notes = load_training(spec_of(), tmp_path, None).notes
     assert "dev: 1 of 4 queries have no passage with a relevance above 0, and are left out of scores" in notes
 
@@ -202,7 +203,9 @@ def test_a_tuning_file_loses_whole_queries_that_are_reported(tmp_path: Path) -> 
 def test_columns_of_a_saved_data_set(tmp_path: Path) -> None:
     names = ("query", "passage", "relevance")
     parts: Any = {
-        split: datasets.Dataset.from_dict(dict(zip(names, map(list, zip(*rows_of(count), strict=True)), strict=True)))
+        split: datasets.Dataset.from_dict(
+            dict(zip(names, map(list, zip(*rows_of(count, words=split), strict=True)), strict=True))
+        )
         for split, count in (("train", 12), ("validation", 3))
     }
     datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "saved"))

@@ -11,12 +11,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from span_files import Question, jsonl, questions, records, span_task, squad, written
+from whole import count_near
 
 from compress.errors import CompressError
 from compress.spec.task import Files, Hub, TaskSpec
 from compress.tasks import (
     TrainingData,
-    count_near,
     fingerprint,
     load_reported,
     load_training,

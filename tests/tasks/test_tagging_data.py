@@ -110,8 +110,8 @@ def test_numbers_of_tags_have_the_names_of_the_task(tmp_path: Path) -> None:
 
 
 def test_numbers_of_tags_are_said_to_stay_numbers_without_a_task_file_too(tmp_path: Path) -> None:
-    numbered = [(words, [len(tag) for tag in tags]) for words, tags in TRAIN]
-    train, dev = written(tmp_path, jsonl(numbered), jsonl(numbered), ".jsonl")
+    numbered = [[(words, [len(tag) for tag in tags]) for words, tags in texts] for texts in (TRAIN, DEV)]
+    train, dev = written(tmp_path, jsonl(numbered[0]), jsonl(numbered[1]), ".jsonl")
     data = load_training(*own_task(OwnFiles(train, dev)), None)
     assert data.labels == ("1", "5") and data.spec.metrics == ("accuracy",)
     assert any("train: tags are numbers and stay numbers; name them with `labels`" in note for note in data.notes)
@@ -247,18 +247,18 @@ def test_comments_before_a_text_are_of_no_word(tmp_path: Path) -> None:
 
 def test_a_label_called_o_comes_first_among_others(tmp_path: Path) -> None:
     """It is the answer for a word without a token, in scores and in bundles."""
-    written(tmp_path, conll(others("GENE", "O")), conll(others("GENE", "O")[:2]))
+    written(tmp_path, conll(others("GENE", "O")), conll(others("GENE", "O", word="dev")[:2]))
     assert read(tmp_path, metrics=("accuracy",))[0].labels == ("O", "GENE")
 
 
 def test_tags_that_look_like_entities_beside_others_are_told(tmp_path: Path) -> None:
-    written(tmp_path, conll(others("B-PER", "o")), conll(others("B-PER", "o")[:2]))
+    written(tmp_path, conll(others("B-PER", "o")), conll(others("B-PER", "o", word="dev")[:2]))
     notes = read(tmp_path, metrics=("accuracy",))[0].notes
     assert any("'B-PER' occur beside 'o'" in note for note in notes)
 
 
 def test_tags_without_marks_are_told(tmp_path: Path) -> None:
-    written(tmp_path, conll(others("person", "O")), conll(others("person", "O")[:2]))
+    written(tmp_path, conll(others("person", "O")), conll(others("person", "O", word="dev")[:2]))
     notes = read(tmp_path, metrics=("accuracy",))[0].notes
     assert any("write B-person and I-person" in note for note in notes)
 
@@ -270,7 +270,7 @@ def test_conll_u_gives_forms_and_parts_of_speech(tmp_path: Path) -> None:
         words = ((1, "ca", "AUX"), (2, "n't", "PART"), (3, f"go{number}", "VERB"))
         lines += [f"{place}\t{word}\tlemma\t{tag}\tX\t_\t0\troot\t_\t_" for place, word, tag in words]
         texts.append("\n".join([*lines, "3.1\tgone" + "\t_" * 8]) + "\n")
-    written(tmp_path, "\n".join(texts), "\n".join(texts[:3]))
+    written(tmp_path, "\n".join(texts[3:]), "\n".join(texts[:3]))
     train, data = read(tmp_path, metrics=("accuracy",))
     assert train.labels == ("AUX", "PART", "VERB")
     assert dev_words(data)[0] == [("ca", "AUX"), ("n't", "PART"), ("go0", "VERB")]

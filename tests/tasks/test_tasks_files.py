@@ -89,9 +89,8 @@ def test_quoted_newlines_and_delimiters_are_text_and_lines_are_counted_right(her
 
 
 def test_tsv_without_quoting_or_header(here: Path) -> None:
-    rows = "".join(f'id{i}\t"quote {i}\t{i % 2}\n' for i in range(12))
-    for name in ("a.tsv", "b.tsv"):
-        (here / name).write_text(rows)
+    for name, word in (("a.tsv", "number"), ("b.tsv", "quote")):
+        (here / name).write_text("".join(f'id{i}\t"{word} {i}\t{i % 2}\n' for i in range(12)))
     spec = task("a.tsv", "b.tsv", quoting=False, header=False, columns=("id", "text", "label"))
     data = load_task(spec, here, None)
     assert data.reported["dev"].texts[0][0] == '"quote 0'
@@ -104,9 +103,9 @@ def test_columns_rename_a_header(here: Path) -> None:
 
 
 def test_jsonl_keeps_line_separators_inside_texts(here: Path) -> None:
-    rows = [{"text": f"a\u2028b {i}", "label": i % 2} for i in range(12)]
-    text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n"
-    for name in ("a.jsonl", "b.jsonl"):
+    for name, word in (("a.jsonl", "c"), ("b.jsonl", "b")):
+        rows = [{"text": f"a\u2028{word} {i}", "label": i % 2} for i in range(12)]
+        text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n"
         (here / name).write_text(text, encoding="utf-8")
     data = load_task(task("a.jsonl", "b.jsonl"), here, None)
     assert data.labels == ("0", "1")
@@ -118,16 +117,16 @@ def test_parquet(here: Path, labels: list[Any]) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    table = pyarrow.table({"text": [f"t{i}" for i in range(12)], "label": labels})
     for name in ("a.parquet", "b.parquet"):
+        table = pyarrow.table({"text": [f"{name} {i}" for i in range(12)], "label": labels})
         pyarrow.parquet.write_table(table, here / name)
     data = load_task(task("a.parquet", "b.parquet", labels=("0", "1")), here, None)
     assert data.reported["dev"].labels.tolist() == [0, 1] * 6
 
 
 def test_pairs_regression_and_several_dev_sets(here: Path) -> None:
-    rows = "".join(f"a {i},b {i},{i / 4}\n" for i in range(20))
-    for name in ("train", "one", "two"):
+    for name, word in (("train", "a"), ("one", "c"), ("two", "d")):
+        rows = "".join(f"{word} {i},b {i},{i / 4}\n" for i in range(20))
         (here / f"{name}.csv").write_text("first,second,score\n" + rows)
     spec = scores(text=("first", "second"), label="score", dev={"one": "one.csv", "two": "two.csv"})
     data = load_task(spec, here, None)
@@ -150,37 +149,74 @@ def test_a_label_that_train_lacks_is_noted(here: Path) -> None:
 
 def test_a_reported_split_of_one_label_is_noted(here: Path) -> None:
     (here / "one.csv").write_text("text,label\na,pos\nb,pos\n")
-    (here / "tuning.csv").write_text("text,label\nc,pos\nd,pos\n")
+    (here / "tuning.csv").write_text("text,label\nc,pos\nd,neg\n")
     spec = task(dev={"films": "dev.csv", "praise": "one.csv"})
     notes = load_training(spec, here, None, here / "tuning.csv").notes
     assert notes == ("praise has one label alone, 'pos': its scores cannot compare models",)
 
 
+ZERO, RIGHT = "every model scores 0 on it", "a model that gives no other is always right"
+
+
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "reason"),
     [
-        ({"metrics": ("matthews",)}, True),
-        ({"metrics": ("f1", "matthews")}, True),
-        ({"metrics": ("f1",), "positive": "neg"}, False),
-        ({"metrics": ("f1", "accuracy")}, False),
+        ({"metrics": ("matthews",)}, ZERO),
+        ({"metrics": ("f1", "matthews")}, ZERO),
+        ({"metrics": ("f1",), "positive": "neg"}, RIGHT),
+        ({"metrics": ("f1", "accuracy")}, RIGHT),
+        ({"metrics": ("accuracy",)}, RIGHT),
+        ({"metrics": ("f1_macro",)}, RIGHT),
     ],
 )
-def test_a_tuning_split_on_which_every_model_scores_0_is_noted(here: Path, fields: dict[str, Any], said: bool) -> None:
-    rows = "".join(f"words number {i},{'pos' if i in (3, 8) else 'neg'}\n" for i in range(20))
+def test_a_tuning_split_of_one_label_is_noted(here: Path, fields: dict[str, Any], reason: str) -> None:
+    rows = "".join(f"words number {i},{'pos' if i == 3 else 'neg'}\n" for i in range(20))
     (here / "train.csv").write_text("text,label\n" + rows)
     data = load_training(task(**fields), here, None)
     assert data.tuning.labels.tolist() == [0, 0]
-    assert any("the tuning split has one label alone, 'neg': every model scores 0" in n for n in data.notes) == said
+    (note,) = data.notes
+    assert note == (
+        f"the tuning split has one label alone, 'neg': {reason}, so it chooses no checkpoint; name a file with other labels, too, with "
+        "--tuning, or as `tuning` in the task file, or raise its `tuning_fraction`"
+    )
+
+
+def test_labels_that_the_tuning_split_lacks_are_noted(here: Path) -> None:
+    rows = "".join(f"words number {i},{('pos', 'neg')[i % 2] if i < 36 else f'rare {i}'}\n" for i in range(40))
+    (here / "train.csv").write_text("text,label\n" + rows)
+    (note,) = load_training(task(), here, None).notes
+    assert note.startswith(
+        "the tuning split has no example of 'rare 36', 'rare 37', 'rare 38' and 1 more, which train has: no checkpoint is chosen by "
+        "how well models know them; name a file with all labels with --tuning"
+    )
+    (here / "own.csv").write_text("text,label\none,pos\ntwo,neg\n" + "".join(f"t{i},rare {i}\n" for i in range(36, 39)))
+    (note,) = load_training(task(), here, None, here / "own.csv").notes
+    assert "no example of 'rare 39'," in note and note.endswith("with --tuning, or as `tuning` in the task file")
 
 
 def test_a_tuning_split_without_entities_is_noted(here: Path) -> None:
     for name in ("train", "dev"):
-        texts = [f"{name}{i} {'B-PER' if i < 4 else 'O'}\nlives{i} O\n\n" for i in range(32)]
+        texts = [f"{name}{i} {'B-PER' if i < 1 else 'O'}\nlives{i} O\n\n" for i in range(32)]
         (here / f"{name}.conll").write_text("".join(texts))
     fields: dict[str, Any] = {"kind": "tagging", "text": ("tokens",), "label": "tags"}
-    for metric, said in (("entity_f1", True), ("accuracy", False)):
+    for metric, reason in (("entity_f1", ZERO), ("accuracy", RIGHT)):
         data = load_training(task("train.conll", "dev.conll", metrics=(metric,), **fields), here, None)
-        assert any("the tuning split has one label alone, 'O': every" in note for note in data.notes) == said
+        assert any(f"the tuning split has one label alone, 'O': {reason}" in note for note in data.notes)
+
+
+def test_a_reported_split_that_is_mostly_a_copy_of_train_is_refused(here: Path) -> None:
+    """By text and label; at most half is noted."""
+    train = (here / "train.csv").read_text().splitlines()
+    for copied, more in ((20, 0), (11, 9)):
+        lines = [train[0], *reversed([line.replace("words", " WORDS") for line in train[1 : copied + 1]])]
+        (here / "dev.csv").write_text("\n".join([*lines, *(f"other {i},pos" for i in range(more))]) + "\n")
+        reason = rf"dev\.csv: {copied} of its 20 examples are also in train, with the same label, which models learn by heart; expected"
+        refused(task(), here, reason)
+    (here / "dev.csv").write_text("\n".join([*train[:11], *(f"other {i},pos" for i in range(10))]) + "\n")
+    assert load_training(task(), here, None).notes == ("10 of 20 dev texts also stand in train",)
+    swapped = [line.replace(",pos", ",x").replace(",neg", ",pos").replace(",x", ",neg") for line in train]
+    (here / "dev.csv").write_text("\n".join(swapped) + "\n")
+    assert load_training(task(), here, None).notes == ("20 of 20 dev texts also stand in train",)
 
 
 def test_one_empty_text_is_kept(here: Path) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from whole import count_near
 
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
-from compress.tasks import BUILTIN_TASKS, Split, TrainingData, count_near, fingerprint, load_reported, load_training
+from compress.tasks import BUILTIN_TASKS, Split, TrainingData, fingerprint, load_reported, load_training
 
 
 def task(**files: Any) -> TaskSpec:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...results import NEAR_TO
 from ...spec.kinds import KINDS
-from ...tasks import RUN, Encoded, ReportedData, TrainingData, count_near, load_reported
+from ...tasks import RUN, Encoded, ReportedData, TrainingData, load_reported, near_to
 from ..plan.sources import DataSource, TaskSource
 
 if TYPE_CHECKING:
@@ -35,15 +35,19 @@ class ReportedSource(DataSource):
         return data
 
     def nearness(self, training: TrainingData) -> str:
-        """Return a sentence on how much of the tuning split, and of each reported one, is near to train."""
+        """Return a sentence on how much of the tuning split, and of each reported one, is near to train; for reported splits, what is held
+        out of train for tuning counts as train."""
         splits = {"tuning": training.tuning, **self.data.splits}
-        counts = count_near(list(splits.values()), training.train)
+        near = dict(zip(splits, near_to(list(splits.values()), training.train), strict=True))
+        if not self.names_tuning:
+            held_out = near_to(list(self.data.splits.values()), training.tuning)
+            near |= {name: near[name] | more for name, more in zip(self.data.splits, held_out, strict=True)}
         pairs = len(self.spec.text) > 1
         shared = "a context in common" if KINDS[self.spec.kind].unit == "question" else "a text in common"
         what = shared if pairs else f"{RUN} words in a row in common, or the whole of a shorter text"
         shares = (
-            f"{name} {count:,} of {len(split):,} ({100 * count / len(split):.1f}%)"
-            for (name, split), count in zip(splits.items(), counts, strict=True)
+            f"{name} {matches.sum():,} of {len(matches):,} ({100 * matches.mean():.1f}%)"
+            for name, matches in near.items()
         )
         return f"{NEAR_TO} train ({what}): {', '.join(shares)}"
 

@@ -153,7 +153,10 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
         return points
     guess = constant_score(data)
     better = _better_order(logits, gold, data, max(points, guess) + _CLEARLY)
-    if is_better(points, guess) and not better:
+    if is_always_right(points, guess):
+        context.notice(f"{source.folder}: {unproven(points)}")
+        return points
+    if points > guess and not better:
         return points
     hint = (
         f"; with its labels in the order {better[0]} it scores {better[1]:.1f}: set id2label in config.json"
@@ -174,10 +177,18 @@ def can_judge(data: TrainingData) -> bool:
     return not TASK_KINDS[data.spec.kind].scoring.by_correlation or len(data.tuning) > 1
 
 
-def is_better(points: float, guess: float) -> bool:
-    """Whether a model with so many headline points is better than one that reads no text. So is one that is right about everything, even on
-    a tuning split where the same answer is always right."""
-    return points > guess or points >= _MOST_POINTS
+def is_always_right(points: float, guess: float) -> bool:
+    """Whether a model with so many headline points is right about everything on a tuning split where a constant answer is, too (`guess`):
+    it may know everything or nothing."""
+    return min(points, guess) >= _MOST_POINTS
+
+
+def unproven(points: float) -> str:
+    """Return what to say of a model that `is_always_right`."""
+    return (
+        f"it scores {points:.1f} on the tuning split, as does a constant answer, so nothing shows that it has learnt anything; give a "
+        "split with other answers, too, with --tuning FILE"
+    )
 
 
 def constant_score(data: TrainingData) -> float:

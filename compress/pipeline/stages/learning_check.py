@@ -8,7 +8,7 @@ from ...fields import Spec
 from ...store import Artifact
 from ..plan import Context, Node, Plan
 from ..plan.teachers import names_of
-from .adopt import can_judge, constant_score, is_better
+from .adopt import can_judge, constant_score, is_always_right, unproven
 from .base_teacher import PRETRAINED
 
 _GUESS = "constant_score"  # in a manifest, so that a run whose stages are all cached reads no data to compare
@@ -25,9 +25,11 @@ def warn_if_nothing_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, con
         if not can_judge(context.task.data):
             return
         guess = constant_score(context.task.data)
-    if not is_better(score, guess):
-        several = bool(plan.others) and node.id in plan.teachers
-        name = f"teacher {names_of(plan.teachers)[node.id]}" if several else node.id
+    several = bool(plan.others) and node.id in plan.teachers
+    name = f"teacher {names_of(plan.teachers)[node.id]}" if several else node.id
+    if is_always_right(score, guess):
+        context.notice(f"{name}: {unproven(score)}")
+    elif not score > guess:
         way = " and weighs as much in the teachers' mean as any other; leave it out, or" if several else ";"
         other = ", give a pre-trained teacher (--teacher)" if _has_random_weights(plan, node) else ""
         context.notice(

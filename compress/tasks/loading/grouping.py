@@ -37,10 +37,9 @@ def context_groups(split: Split) -> np.ndarray:
     return _distinct([words_of(context) for context in split.texts[1]])[1]
 
 
-def count_near(splits: Sequence[Split], train: Split) -> list[int]:
-    """Return how many examples of each split share `RUN` consecutive words with a text of train or, if shorter, are contained in one; for
-    pairs, how many share a text with train, on either side; for questions, how many a context. Empty texts do not count."""
-    parts = np.repeat(np.arange(len(splits)), [len(split) for split in splits])
+def near_to(splits: Sequence[Split], train: Split) -> list[np.ndarray]:
+    """Return which examples of each split, bool [example], share `RUN` consecutive words with a text of train or, if shorter, are contained
+    in one; for pairs, which share a text with train, on either side; for questions, which a context. Empty texts share nothing."""
     of_train = train.texts[1:] if train.labels_spans else train.texts
     columns = [
         [words_of(text) for texts in column for text in texts]
@@ -52,7 +51,7 @@ def count_near(splits: Sequence[Split], train: Split) -> list[int]:
     else:
         near = _shares_run(HashedTexts.of(columns[0]), HashedTexts.of(map(words_of, train.texts[0])))
         near &= np.array([text != "" for text in columns[0]], dtype=bool)
-    return np.bincount(parts[near], minlength=len(splits)).tolist()
+    return np.split(near, np.cumsum([len(split) for split in splits])[:-1])
 
 
 def _shares_run(texts: HashedTexts, others: HashedTexts) -> np.ndarray:

@@ -88,17 +88,34 @@ def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str,
     ]
 
 
-def unscored_tuning(spec: TaskSpec, names: tuple[str, ...], tuning: Split) -> list[str]:
-    """Return a note if every model scores 0 on the tuning split, by all metrics of the task, because only one label occurs in it."""
-    present = TASK_KINDS[spec.kind].labels.present(tuning.labels)
-    if len(present) != 1:
+def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: Split, *, own: bool) -> list[str]:
+    """Return a note if the tuning split has one label alone, or lacks labels of train: no checkpoint is chosen by those. `own`: the user
+    provides it."""
+    present_in = TASK_KINDS[spec.kind].labels.present
+    if not KINDS[spec.kind].named_labels:
         return []
-    only = names[present.pop()]
-    if not _zero_metrics(only, positive=spec.positive or names[-1]).issuperset(spec.metrics):
+    present, known = present_in(tuning.labels), present_in(train.labels)
+    fraction = "" if own else ", or raise its `tuning_fraction`"
+    if len(present) == 1 and not KINDS[spec.kind].many:
+        only = names[present.pop()]
+        scores = (
+            "every model scores 0 on it"
+            if _zero_metrics(only, positive=spec.positive or names[-1]).issuperset(spec.metrics)
+            else "a model that gives no other is always right"
+        )
+        return [
+            f"the tuning split has one label alone, {only!r}: {scores}, so it chooses no checkpoint; name a file with other labels, too, "
+            f"with --tuning, or as `tuning` in the task file{fraction}"
+        ]
+    missing = [name for index, name in enumerate(names) if index in known - present]
+    if not missing:
         return []
+    listed = ", ".join(map(repr, missing[:SHOWN])) + (
+        f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+    )
     return [
-        f"the tuning split has one label alone, {only!r}: every model scores 0 on it, so it chooses no checkpoint; name a file with other "
-        "labels, too, with --tuning, or as `tuning` in the task file"
+        f"the tuning split has no example of {listed}, which train has: no checkpoint is chosen by how well models know "
+        f"{'it' if len(missing) == 1 else 'them'}; name a file with all labels with --tuning, or as `tuning` in the task file{fraction}"
     ]
 
 

@@ -23,7 +23,8 @@ from ..sources.hub import is_cached
 from ..sources.rows import OWN, Origin
 from ..sources.unread import unread_note
 from .checks import to_split
-from .label_notes import absent_labels, alike_labels, single_labels, unscored_tuning
+from .copied_rows import check_reported
+from .label_notes import absent_labels, alike_labels, single_labels, tuning_labels
 from .tuning import carve, normalize_texts
 
 
@@ -61,16 +62,20 @@ def load_training(
     notes += absent_labels(spec, train, names) + alike_labels(spec, train, names) + single_labels(spec, names, splits)
     notes += _empty_texts({"train": train, **tuned, **splits})
     notes += _shared_texts(train, splits, plain=plain)
+    if not _trains_on_texts_alone(spec, rows):
+        check_reported(train, splits, {name: part.place for name, part in rows.items()})
+    whole, names_tuning = train, own is not None
     if own is None:
-        kept, held = carve(spec, train, rows["train"].place)
-        train, own = train.select(kept), train.select(held)
+        carved = carve(spec, train, rows["train"].place)
+        train, own = train.select(carved.train), train.select(carved.tuning)
+        notes += carved.notes
         _check_held_out(spec, rows["train"].place, own)
     else:
         grouped = KINDS[spec.kind].grouped is not None
         notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped, plain=plain)
         own = _without_reported(rows["tuning"].place, own, splits, grouped=grouped or own.labels_spans)
         _check_left(spec, rows["tuning"].place, own)
-    notes += unscored_tuning(spec, names, own)
+    notes += tuning_labels(spec, names, whole, own, own=names_tuning)
     unread = rows["train"].unread
     advice = () if unread is None else (unread_note(rows["train"].place, unread, spec.text[0]),)
     return TrainingData(spec, names, train, own, origin.location[0], tuple(notes), origin.fingerprint(), advice)

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,47 +20,63 @@ from ..data import Split
 from ..kinds import TASK_KINDS
 from ..kinds.ranking import varied_queries
 from ..reading.tables import format_count
+from .coverage import cover_classes
 from .grouping import NOWHERE, context_groups, copies, source_groups
 from .words import words_of
 
 SEED = b"tuning-2"
 _PARTS = 20  # a phrase or text in more than this fraction of the split counts as common, if necessary
+_NOT_APART = (
+    "the tuning split could not keep common sources apart, as too many texts of train share their words: scores on it look better than on "
+    "new texts; name a file of other texts with --tuning, or as `tuning` in the task file"
+)
 
 
-def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices, in file order, of (train without tuning, tuning).
+class Carved(NamedTuple):
+    """Indices of examples, in file order, int64: `train` excludes `tuning`. `notes`: on what could not be kept apart."""
+
+    train: np.ndarray
+    tuning: np.ndarray
+    notes: tuple[str, ...] = ()
+
+
+def carve(spec: TaskSpec, split: Split, place: str) -> Carved:
+    """Return the examples to train on and those held out for tuning.
 
     Examples with a common source (`source_groups`) are drawn together or not at all, ordered by a keyed hash of their texts: the same ones
     in every process, whatever the numpy version or order of the file. Examples in several groups stay in train, and so do groups larger
     than the split. Classes keep their shares as far as whole groups allow: none exceeds its quota, some may fall short. If that fills less
-    than half of the split, what many texts share no longer groups them; finally, only copies of a text stay together. Questions on one
-    context are never separated: if all groups are too large, the smallest is drawn. Raises `CompressError` if train is too small to spare
-    any example.
+    than half of the split, what many texts share no longer groups them; finally, only copies of a text stay together. Classes that are
+    then missing take the place of others (`cover_classes`). Questions on one context are never separated: if all groups are too large, the
+    smallest is drawn. Raises `CompressError` if train is too small to spare any example.
     """
     if KINDS[spec.kind].grouped:
         return carve_queries(spec, split, place)
     goal = max(min(spec.tuning_examples, int(len(split) * spec.tuning_fraction)), 1)
     strata = TASK_KINDS[spec.kind].labels.strata(split.labels)
     quotas = _quotas(Counter(strata), goal)
-    drawn: list[int] = []
+    drawn: list[list[int]] = []
     groups: list[list[int]] = []
-    for groups in _groupings(split, goal):
+    sources: list[list[int]] = []
+    for level, groups in enumerate(_groupings(split, goal)):
+        sources = sources if level else groups
         drawn = _draw(groups, strata, quotas)
-        if 2 * len(drawn) >= goal:
+        if 2 * sum(map(len, drawn)) >= goal:
             break
     if not drawn and split.labels_spans and len(groups) > 1:
-        drawn = min(groups, key=len)
+        drawn = [min(groups, key=len)]
     if not drawn:
         raise CompressError(
             f"{place}: {format_count(len(split), 'example')} {_is_or_are(len(split))} too few to hold some out for tuning; "
             f"expected at least two different {_sources(split, place)}"
         )
     held = np.zeros(len(split), dtype=bool)
-    held[drawn] = True
-    return np.flatnonzero(~held), np.flatnonzero(held)
+    for rows in cover_classes(groups, drawn, strata, goal):
+        held[rows] = True
+    return Carved(np.flatnonzero(~held), np.flatnonzero(held), () if _has_only_whole(held, sources) else (_NOT_APART,))
 
 
-def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndarray]:
+def carve_queries(spec: TaskSpec, split: Split, place: str) -> Carved:
     """Like `carve`, for passages of queries or endings of questions: all of a query's are drawn together, with those of queries, or
     contexts, of the same words.
 
@@ -84,7 +101,7 @@ def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray,
         held[min(ranked, key=len)] = True
     if all(held[rows].all() for rows in ranked):  # leave one to train on
         held[ranked[-1]] = False
-    return np.flatnonzero(~held), np.flatnonzero(held)
+    return Carved(np.flatnonzero(~held), np.flatnonzero(held))
 
 
 def _sources(split: Split, place: str) -> str:
@@ -154,13 +171,18 @@ def _quotas(sizes: Counter[int], goal: int) -> dict[int, int]:
     return {key: min(quota, sizes[key] - 1) for key, quota in quotas.items()}
 
 
-def _draw(groups: list[list[int]], strata: list[int], quotas: dict[int, int]) -> list[int]:
-    """Return the rows of the first groups that fit in the remaining quotas of all their classes."""
+def _has_only_whole(held: np.ndarray, groups: list[list[int]]) -> bool:
+    """Whether all `held` examples are in groups of which all are held."""
+    return int(held.sum()) == sum(len(rows) for rows in groups if held[rows].all())
+
+
+def _draw(groups: list[list[int]], strata: list[int], quotas: dict[int, int]) -> list[list[int]]:
+    """Return the first groups that fit in the remaining quotas of all their classes."""
     left, drawn = dict(quotas), []
     for rows in groups:
         classes = Counter(strata[row] for row in rows)
         if all(count <= left[key] for key, count in classes.items()):
-            drawn += rows
+            drawn.append(rows)
             for key, count in classes.items():
                 left[key] -= count
         if not any(left.values()):

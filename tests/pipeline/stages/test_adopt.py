@@ -165,6 +165,7 @@ def test_a_teacher_that_is_always_right_is_taken_where_one_answer_always_is(
     context.task.data = replace(data, tuning=split({"entailment": 10}))
     assert constant_score(context.task.data) == 100.0
     assert adopt_teacher(checkpoint(TASK), context, tmp_path / "out")["tuning_score"] == 100.0
+    assert any("as does a constant answer, so nothing shows that it has learnt" in line for line in context.notices)
 
 
 def test_regression_is_compared_with_a_constant(

@@ -34,11 +34,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mpnet.yaml").write_text(
         TEACHER.replace("random: {", "random: {architecture: mpnet, ").replace("tiny", "mpnet")
     )
-    for split, count in (("train", 60), ("dev", 12)):
-        rows = {name: [row(n) for n in range(count)] for name, row in TASKS.items()}
+    for split, numbers in (("train", range(60)), ("dev", range(60, 72))):
+        rows = {name: [row(n) for n in numbers] for name, row in TASKS.items()}
         rows["ranked"] = [
             {"query": f"film {n}", "passage": f"a {word} film {n}", "relevance": int(place == n % 2)}
-            for n in range(count)
+            for n in numbers
             for place, word in enumerate(("good", "bad"))
         ]
         for name, lines in rows.items():

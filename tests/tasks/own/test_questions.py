@@ -92,8 +92,8 @@ def test_entities_are_no_answers(tmp_path: Path, columns: bool) -> None:
     """Nor in the hub's columns for lists of objects."""
     entity = {"start": 0, "end": 3, "label": "PER"}
     value = {name: [each] for name, each in entity.items()} if columns else [entity]
-    rows = [{"text": f"Ada {n}", "entities": value} for n in range(9)]
-    own = OwnFiles(*written(tmp_path, jsonl(rows), jsonl(rows), ".jsonl"))
+    rows = [{"text": f"Ada {n}", "entities": value} for n in range(10)]
+    own = OwnFiles(*written(tmp_path, jsonl(rows[1:]), jsonl(rows[:1]), ".jsonl"))
     spec, folder = own_task(own)
     assert spec.kind == "tagging" and spec.labels == ("O", "B-PER", "I-PER")
     assert load_training(spec, folder, None).train.labels_words

@@ -137,14 +137,14 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
 
     def load_splits(path: str, name: str, commit: str, splits: list[str], remedies: str) -> list[Any]:
         requests.append((path, name, commit, splits))
-        return [dataset(("sentence1", "sentence2"), RTE, [0, 1] * 5, part) for part in splits]
+        return [dataset(("sentence1", "sentence2"), RTE, [0, 1] * 10, part) for part in splits]
 
     monkeypatch.setattr("compress.tasks.sources.hub.load_splits", load_splits)
     data = load_task(GLUE["rte"], None, None)
     assert requests == [
         ("nyu-mll/glue", "rte", REVISION, splits) for splits in (["train", "validation"], ["validation"])
     ]
-    assert data.notes == ("train has 10 of 2,490 rows: a subset", "dev has 10 of 277 rows: a subset")
+    assert data.notes == ("train has 20 of 2,490 rows: a subset", "dev has 20 of 277 rows: a subset")
 
 
 def test_only_a_data_set_of_the_hub_has_its_name(repository: Path) -> None:

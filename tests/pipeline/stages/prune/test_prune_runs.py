@@ -42,14 +42,18 @@ KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
     "span": (
         "text: [question, context]\nlabel: answers\nmetrics: [exact_match]\n",
         lambda n: {
-            "question": "is it good ?",
+            "question": "is it good " + "?" * (1 + n // 60),
             "context": "the film is good . " * (1 + n % 4),
             "answers": [{"start": 4, "end": 8}],
         },
     ),
     "choice": (
         "text: [context, endings]\nlabel: label\nmetrics: [accuracy]\n",
-        lambda n: {"context": f"the film {n % 9}", "endings": ["is good", "is bad"][:: 1 - 2 * (n % 2)], "label": n % 2},
+        lambda n: {
+            "context": f"the film {n % 9}" + " again" * (n // 60),
+            "endings": ["is good", "is bad"][:: 1 - 2 * (n % 2)],
+            "label": n % 2,
+        },
     ),
     "embedding": (
         "text: [one, other]\nlabel: score\nmetrics: [spearman]\n",
