@@ -12,7 +12,7 @@ from ...losses.loss import LossSpec
 def unscored_notes(stage: str, written: Mapping[str, Any], losses: Sequence[LossSpec] = ()) -> list[str]:
     """Return a note for each of the fields `written` in the recipe or by `--set` that has no effect, since none of `losses` trains the
     model's answers. `keep: last` says what is done anyway."""
-    if any(loss.weight > 0 and LOSSES[loss.name].reads == "classes" for loss in losses):
+    if any(loss.weight > 0 and LOSSES[loss.name].reads == "logits" for loss in losses):
         return []
     unread = [
         name for name, value in written.items() if name == "evaluate_every" or (name == "keep" and value != "last")
