@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from compress.errors import CompressError, brief
+from compress.files.tabular import flag
+from compress.metrics.tags import OUTSIDE
 
 from ..reading.answers import CONTEXT, FORMS, QUESTION
 from ..reading.tables import Table
-from ..reading.tag_schemes import are_tags_of_entities, is_tag
+from ..reading.tag_schemes import is_tag
 from .files import OwnFiles
 
 _POSITIONS = ("start", "answer_start")  # usual names of columns
@@ -17,7 +19,7 @@ _TAGGED = "--kind classification, if they are classes of whole texts"
 
 def check_classes(table: Table, own: OwnFiles) -> None:
     """Raise `CompressError` if labels, whose kind the user leaves open, are tags of words, or answers without a position."""
-    if own.kind is not None or own.label not in table.columns:
+    if own.kind is not None or not table.columns.get(own.label):
         return
     labels = table.column(own.label)
     if own.pair is None:
@@ -28,8 +30,9 @@ def check_classes(table: Table, own: OwnFiles) -> None:
 
 def _check_no_tags(table: Table, own: OwnFiles, labels: list[Any]) -> None:
     lists = [str(value).split() for value in labels]
-    tags = [tag for row in lists for tag in row]
-    if not all(lists) or not all(map(is_tag, tags)) or not are_tags_of_entities(tags):
+    tags = {tag for row in lists for tag in row}
+    # Classes may look like tags of entities, as S-Class and E-Class; some word of a text is outside of all entities.
+    if not all(lists) or not all(map(is_tag, tags)) or OUTSIDE not in tags or len(tags) == 1:
         return
     example = brief(max(map(str, labels), key=len))
     if any(len(row) > 1 for row in lists):
@@ -46,6 +49,8 @@ def _check_no_tags(table: Table, own: OwnFiles, labels: list[Any]) -> None:
 
 def _check_no_answers(table: Table, own: OwnFiles, labels: list[Any]) -> None:
     answers = [value if isinstance(value, list) else [value] for value in labels]
+    if own.label.lower() not in _POSITIONS and all(flag(value) is not None for value in labels):
+        return  # 0 and 1 may be in all contexts
     contexts = table.column(CONTEXT)
     are_excerpts = all(
         isinstance(context, str)

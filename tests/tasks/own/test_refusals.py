@@ -74,6 +74,26 @@ def test_tags_and_answers_in_other_forms_are_no_classes(
 
 
 @pytest.mark.parametrize(
+    ("header", "row", "labels"),
+    [
+        ("text,label", "word{}", ("E-mail", "E-commerce")),
+        ("text,label", "这部电影很好看{}", ("B-级", "S-级")),
+        ("text,label", "the song {}", ("B-side", "B-side S-side")),
+        ("question,context,label", "Is it {}?,room 10", ("0", "1")),
+    ],
+)
+def test_classes_that_look_like_tags_or_answers_are_classes(
+    tmp_path: Path, header: str, row: str, labels: tuple[str, str]
+) -> None:
+    paths = [tmp_path / "train.csv", tmp_path / "dev.csv"]
+    for path in paths:
+        path.write_text("\n".join([header, *(f"{row.format(n)},{labels[n % 2]}" for n in range(8))]))
+    text, *pair, label = header.split(",")
+    spec, _ = own_task(OwnFiles(paths[0], paths[1], text, next(iter(pair), None), label))
+    assert (spec.kind, set(spec.labels or ())) == ("classification", set(labels))
+
+
+@pytest.mark.parametrize(
     ("columns", "expected"),
     [
         ({"text": "revew"}, r"no column 'revew'; did you mean `review`\? name one of 'review', 'stars' with --text"),
@@ -86,6 +106,10 @@ def test_tags_and_answers_in_other_forms_are_no_classes(
         ({"train": "one.csv"}, "all 4 examples have the label 'a'; training needs at least two"),
         ({"train": "many.csv"}, "column 'stars' has 101 different values; choose another with --label, or give"),
         ({"train": "empty.csv"}, "empty file"),
+        (
+            {"train": "asked.csv", "text": "question", "pair": "context", "label": "start"},
+            "no examples; expected at least one row after the header",
+        ),
         ({"train": "headed.csv"}, "no examples; expected at least one row after the header"),
         (
             {"train": "unlabelled.csv"},
@@ -109,6 +133,7 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
     write(tmp_path, "gaps.csv", [1.5, 2.5, "nan"])
     write(tmp_path, "blanks.csv", [1.5, 2.5, ""])
     write(tmp_path, "headed.csv", [])
+    (tmp_path / "asked.csv").write_text("question,context,start\n")
     (tmp_path / "bars.csv").write_text("review|stars\nfine|a\n")
     (tmp_path / "commas.csv").write_text("review;stars\nfine;4,5\ndull;3,0\nso;4\n")
     (tmp_path / "empty.csv").write_text("")
