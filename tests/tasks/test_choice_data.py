@@ -150,6 +150,12 @@ def test_endings_that_are_named_by_labels_or_written_as_texts(kind: Any, tmp_pat
         load_training(*own_task(OwnFiles(paths[0], paths[1], kind=kind)), None)
 
 
+def test_columns_of_true_and_false_are_no_endings(tmp_path: Path) -> None:
+    row = {"question": "Q", "yes": "true", "no": "false", "label": "yes"}
+    path = write_csv(tmp_path / "t.csv", [row, row | {"yes": "false", "no": "true", "label": "no"}] * 4)
+    assert guess_columns(OwnFiles(path, path), []).kind is None
+
+
 def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
     row = {"a": "x", "b": "starts", "A": "one", "B": "two", "gold": "B"}
     paths = [

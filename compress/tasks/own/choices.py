@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase
 
-from compress.files.tabular import is_number
+from compress.files.tabular import flag, is_number
 
 from ..reading.choices import endings_of
 from ..reading.json_lists import are_lists
@@ -51,9 +51,10 @@ def _labelled_endings(table: Table, label: str) -> str | None:
         return None
     letters = next((every for every in (ascii_uppercase, ascii_lowercase) if named.issubset(every)), "")
     endings = [name for name in others if name in named or name in tuple(letters)]
-    numeric = any(all(is_number(str(value)) for value in table.columns[name]) for name in endings)
+    values = [table.columns[name] for name in endings]
+    are_texts = not any(all(is_number(str(value)) or flag(value) is not None for value in column) for column in values)
     joined = ",".join(endings)
-    return joined if not numeric and holds_endings(table, joined) else None
+    return joined if are_texts and holds_endings(table, joined) else None
 
 
 def holds_endings(table: Table, name: str) -> bool:
