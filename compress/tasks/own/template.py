@@ -136,7 +136,8 @@ def _check_headed(table: Table) -> None:
 
 
 def _label(table: Table, names: dict[str, str], texts: set[str | None], kind: KindName | None) -> str:
-    """Return the column with a usual name, several if all that may be classes are of 0 and 1, or the last that may be."""
+    """Return the column with a usual name, several if all that may be classes are of 0 and 1, or the last that may be. Names with commas
+    cannot be among several."""
     named = next((names[name] for name in _LABELS if name in names and names[name] not in texts), None)
     few = [name for name, values in table.columns.items() if name not in texts and _may_be_classes(values)]
     if not table.columns:
@@ -148,7 +149,8 @@ def _label(table: Table, names: dict[str, str], texts: set[str | None], kind: Ki
     flags = kind in (None, "multilabel") and all(
         flag(value) is not None for name in few for value in table.columns[name]
     )
-    return named or (",".join(few) if flags else few[-1])
+    joined = ",".join(few)
+    return named or (joined if flags and label_columns(joined, table.columns) == tuple(few) else few[-1])
 
 
 def _may_be_classes(values: list[Any]) -> bool:

@@ -53,6 +53,9 @@ def test_columns_of_0_and_1_are_labels_together(tmp_path: Path) -> None:
     assert own_task(columns)[0].kind == "multilabel"
     assert guess_columns(OwnFiles(*files, kind="classification"), []).label == "insult"
     assert guess_columns(OwnFiles(*files, label="toxic"), ["label"]).label == "toxic"
+    for path in files:  # names with commas cannot be listed
+        path.write_text(path.read_text().replace("toxic", '"rude, toxic"'))
+    assert guess_columns(OwnFiles(*files), []).label == "insult"
 
 
 def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
