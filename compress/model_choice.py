@@ -50,8 +50,9 @@ class Limits:
         if self.min_score is not None and not -100 <= self.min_score <= 100:
             raise CompressError(f"--min-score: expected points from -100 to 100, found {self.min_score:g}")
         if self.min_score is not None and 0 < self.min_score <= 1:
+            points = f"{100 * self.min_score:g}"
             raise CompressError(
-                f"--min-score: {self.min_score:g} is read as points of 100; for {self.min_score:.0%} give {100 * self.min_score:g}"
+                f"--min-score: {self.min_score:g} is read as points of 100; for {points}% give {points}"
             )
 
     def violations(self, model: Measured) -> dict[str, float]:

@@ -121,6 +121,7 @@ def test_a_close_miss_shows_two_numbers() -> None:
         ({"max_size_mb": -1.0}, "--max-size-mb"),
         ({"min_score": 101.0}, "--min-score"),
         ({"min_score": 0.8}, "for 80% give 80"),
+        ({"min_score": 0.855}, "for 85.5% give 85.5"),
         ({"max_size_mb": float("nan")}, "--max-size-mb"),
     ],
 )
