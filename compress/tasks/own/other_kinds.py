@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compress.errors import CompressError, brief
-from compress.files.tabular import flag
+from compress.files.tabular import flag, is_number
 from compress.metrics.tags import OUTSIDE
 
 from ..reading.answers import CONTEXT, FORMS, QUESTION
@@ -49,15 +49,15 @@ def _check_no_tags(table: Table, own: OwnFiles, labels: list[Any]) -> None:
 
 def _check_no_answers(table: Table, own: OwnFiles, labels: list[Any]) -> None:
     answers = [value if isinstance(value, list) else [value] for value in labels]
-    if own.label.lower() not in _POSITIONS and all(flag(value) is not None for value in labels):
-        return  # 0 and 1 may be in all contexts
     contexts = table.column(CONTEXT)
     are_excerpts = all(
         isinstance(context, str)
         and all(isinstance(answer, str) and answer.strip() and answer in context for answer in row)
         for context, row in zip(contexts, answers, strict=True)
     )
-    if (are_excerpts and any(answers)) or own.label.lower() in _POSITIONS:
+    are_flags = all(flag(value) is not None for value in labels)  # 0 and 1, which all contexts may have
+    are_positions = own.label.lower() in _POSITIONS and all(is_number(str(value)) for value in labels)
+    if (are_excerpts and any(answers) and not are_flags) or are_positions:
         raise CompressError(
             f"{table.place}: column {own.label!r} has answers without positions or texts, such as {brief(labels[0])}; to find answers "
             f"in contexts, write them as {FORMS}, in a .jsonl; --kind classification or --kind multilabel, if they are classes"

@@ -80,6 +80,7 @@ def test_tags_and_answers_in_other_forms_are_no_classes(
         ("text,label", "这部电影很好看{}", ("B-级", "S-级")),
         ("text,label", "the song {}", ("B-side", "B-side S-side")),
         ("question,context,label", "Is it {}?,room 10", ("0", "1")),
+        ("question,context,start", "When {}?,In spring", ("early", "late")),
     ],
 )
 def test_classes_that_look_like_tags_or_answers_are_classes(
