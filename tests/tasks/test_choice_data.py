@@ -139,7 +139,8 @@ def test_labels_of_another_name_are_asked_for(tmp_path: Path) -> None:
 def test_endings_that_are_named_by_labels_or_written_as_texts(kind: Any, tmp_path: Path) -> None:
     row = {"question": "Q", "A": "one", "B": "two", "C": "three", "answer": "B"}
     paths = [
-        write_csv(tmp_path / f"{name}.csv", [{**row, "question": f"{name} {n}"} for n in range(9)]) for name in "td"
+        write_csv(tmp_path / f"{name}.csv", [{**row, "question": f"{name} {n}", "N": n} for n in range(9)])
+        for name in "td"
     ]
     assert own_task(OwnFiles(paths[0], paths[1], kind=kind))[0].text == ("question", "A,B,C")
     row = {"question": "Q", "choices": "['one', 'two']", "answer": 1}

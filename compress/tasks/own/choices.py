@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase
+from typing import Any
 
 from compress.files.tabular import flag, is_number
 
@@ -49,12 +50,16 @@ def _labelled_endings(table: Table, label: str) -> str | None:
     others = [name for name in table.columns if name != label]
     if not named or not named.issubset(others):
         return None
-    letters = next((every for every in (ascii_uppercase, ascii_lowercase) if named.issubset(every)), "")
-    endings = [name for name in others if name in named or name in tuple(letters)]
-    values = [table.columns[name] for name in endings]
-    are_texts = not any(all(is_number(str(value)) or flag(value) is not None for value in column) for column in values)
+    letters = tuple(next((every for every in (ascii_uppercase, ascii_lowercase) if named.issubset(every)), ""))
+    texts = {name for name in others if not _are_numbers(table.columns[name])}
+    endings = [name for name in others if name in named or (name in letters and name in texts)]
     joined = ",".join(endings)
-    return joined if are_texts and holds_endings(table, joined) else None
+    return joined if named <= texts and holds_endings(table, joined) else None
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    """Whether all are numbers, or true or false."""
+    return all(is_number(str(value)) or flag(value) is not None for value in values)
 
 
 def holds_endings(table: Table, name: str) -> bool:
