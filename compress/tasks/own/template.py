@@ -79,7 +79,9 @@ _PAIRS = (
     ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("query", "passage"),
 )  # fmt: skip
 
-_TEXT_SHARE = 1 / 3  # of the longest texts' mean length: a column with shorter ones is not taken for the texts
+# Of the longest texts' mean words, mean characters and different values: a column with less is not taken for the texts. The first of two
+# texts may be repeated, as premises are with three hypotheses each.
+_TEXT_SHARES = (1 / 3, 1 / 3, 1 / 4)
 
 
 def files_in(folder: Path) -> tuple[Path, Path]:
@@ -161,10 +163,10 @@ def _may_be_classes(values: list[Any]) -> bool:
 
 def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
     """Return the column with the first usual name; else the first column whose texts are long enough beside those with most words to be
-    more than titles or ids."""
+    more than titles or ids, and differ enough to be more than names."""
     named = next((names[name] for name in _TEXTS if name in names and names[name] not in taken), None)
     sizes = {
-        name: (fmean(len(value.split()) for value in values), fmean(map(len, values)))
+        name: (fmean(len(value.split()) for value in values), fmean(map(len, values)), len(set(values)))
         for name, values in table.columns.items()
         if name not in taken and values and all(isinstance(value, str) for value in values)
     }
@@ -172,11 +174,12 @@ def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) ->
         raise CompressError(
             f"{table.place}: no column looks like texts; name one of {column_names(table.columns)} with --text"
         )
-    longest = max(sizes.values(), default=(0.0, 0.0))  # words and, where words have no spaces between them, characters
+    # By words or, where these have no spaces between them, by characters.
+    longest = max(sizes.values(), default=(0.0, 0.0, 0))
     return named or next(
         name
         for name, size in sizes.items()
-        if all(own >= _TEXT_SHARE * most for own, most in zip(size, longest, strict=True))
+        if all(own >= share * most for own, share, most in zip(size, _TEXT_SHARES, longest, strict=True))
     )
 
 

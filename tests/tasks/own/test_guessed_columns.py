@@ -43,6 +43,13 @@ def test_the_first_of_similar_columns_is_the_text(tmp_path: Path, first: str, se
     assert (columns.text, columns.pair) == ("a", "b")
 
 
+def test_a_column_of_few_names_is_not_the_text(tmp_path: Path) -> None:
+    rows = [f"Acme Phone {'XYZ'[i % 3]},the battery {i} is poor,{'yes' if i % 2 else 'no'}" for i in range(30)]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["product,opinion,buy", *rows]))
+    assert guess_columns(OwnFiles(*files_in(tmp_path)), []).text == "opinion"
+
+
 def test_columns_of_0_and_1_are_labels_together(tmp_path: Path) -> None:
     rows = [f"{i},text {i},{i % 2},{(i + 1) // 2 % 2},0" for i in range(20)]
     for name in ("train", "dev"):
