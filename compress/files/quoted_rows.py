@@ -44,6 +44,8 @@ class QuotedRows:
             rows = list(csv.reader(self._raw, delimiter=self._delimiter, strict=True, skipinitialspace=True))
         except csv.Error:
             rows = []
+        if len(rows) == 1 and len(rows[0]) == len(fields):  # spaces before text without quotes are text
+            return [plain if plain.lstrip(" ") == bare else bare for plain, bare in zip(fields, rows[0], strict=True)]
         if len(rows) == 1:
             return rows[0]
         if any(field.count('"') % 2 for field in spaced):

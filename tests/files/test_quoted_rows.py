@@ -13,6 +13,7 @@ from compress.files.quoted_rows import QuotedRows
     ("line", "expected"),
     [
         ('a, "b, c"\n', ["a", "b, c"]),
+        (' a, "b", c\n', [" a", "b", " c"]),  # only the spaces before a quote are no text
         (' "a, b",  "c"\r\n', ["a, b", "c"]),
         ('"a, ""b""", "c ""d"""\n', ['a, "b"', 'c "d"']),
         ('a, b,"c"\n', ["a", " b", "c"]),
