@@ -140,6 +140,7 @@ INSIDE = {
         (
             "planner",
             "preflight",
+            "data_notes",
             "distributed",
             "building",
             "side_by_side",

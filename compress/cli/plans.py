@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..models.layer_maps import copied_layers, matched_layers
+from ..pipeline.data_notes import data_notes
 from ..pipeline.estimate import data_line, estimate
 from ..pipeline.plan.changed import checkpoint_sizes
 from ..pipeline.plan.students import CHOSEN_LAYERS
 from ..pipeline.plan.teachers import names_of
 from ..pipeline.preflight import check_at_hand
-from ..pipeline.results.reported import ReportedSource
-from ..pipeline.results.truncation import truncation_notes
 from ..pipeline.stages.pretrain import uses_cooccurrence_init
 from ..pipeline.training.log import saved_step
 from ..quantize.methods import QUANTIZERS
@@ -22,7 +21,6 @@ from ..spec.stages import Losses, Pretrain, Prune, QuantizeAware
 from ..spec.stages.prune import BUDGETS, WIDTHS
 from ..stats.flip_goals import in_words, texts_to_judge
 from ..store import Store
-from ..tasks import is_at_hand
 
 if TYPE_CHECKING:
     from ..fields import Spec
@@ -33,17 +31,12 @@ if TYPE_CHECKING:
 
 
 def plan_documents(plans: list[Plan], root: Path) -> list[dict[str, Any]]:
-    """Return the plans as plain data; if the data are local, notes say how near the tuning split is to train, and which texts are cut."""
-    local = [plan for plan in plans if is_at_hand(plan.task.spec, plan.task.folder, plan.task.data_dir)]
-    tasks = {plan.task.fingerprint: plan.task for plan in local}
-    reported = {key: ReportedSource.of(task) for key, task in tasks.items()}
-    near = {key: reported[key].nearness(task.data) for key, task in tasks.items()}
-    cut = truncation_notes(local, reported)
+    """Return the plans as plain data, with notes on the data that are local."""
+    notes = data_notes(plans)
     documents = [plan_document(plan, root) for plan in plans]
     for plan, document in zip(plans, documents, strict=True):
         document |= _outlook(plan, root)
-        data = () if document["data"] is None else (*plan.task.data.notes, *plan.task.data.advice)
-        document["notes"] += filter(None, (near.get(plan.task.fingerprint), *data, cut.get(plan.name)))
+        document["notes"] += notes.get(plan.name, [])
     return documents
 
 
@@ -293,8 +286,6 @@ def _format_settings(stage: dict[str, Any]) -> str:
     if losses := settings.get("losses"):
         words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses if loss["weight"]))
     if stage["layer_map"]:
-        words.append(
-            "layers "
-            + " ".join(f"{student_layer}<-{teacher_layer}" for student_layer, teacher_layer in stage["layer_map"])
-        )
+        pairs = (f"{student_layer}<-{teacher_layer}" for student_layer, teacher_layer in stage["layer_map"])
+        words.append(f"layers {' '.join(pairs)}")
     return ", ".join(words)

@@ -113,6 +113,24 @@ def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
     return {"tuning_score": points, "label_order": None}
 
 
+def label_notes(source: TeacherSource, data: TrainingData) -> list[str]:
+    """Return a note if the teacher's classes are put in the task's order, or taken in their own because their names say nothing."""
+    folder = source.folder or Path()
+    order = label_order(source.labels, data.labels, kind=data.spec.kind, where=str(folder))
+    name, own, wanted = folder.resolve().name, list(source.labels), list(data.labels)
+    if order is not None and order != tuple(range(len(order))):
+        return [f"{name}: classes reordered from {own} to the task's {wanted}"]
+    if order is None and KINDS[data.spec.kind].named_labels:
+        return [f"{name}: its labels {own} are taken for {wanted}, in this order"]
+    return []
+
+
+def planned_label_notes(plan: Plan) -> list[str]:
+    """Return the `label_notes` of all teachers that the plan adopts; reads the data."""
+    adopted = [node for node in plan.nodes if node.kind is ADOPT and KINDS[plan.task.spec.kind].learnt]
+    return [note for node in adopted for note in label_notes(plan.source_of(node), plan.task.data)]
+
+
 def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptInfo:
     """Check the teacher on the tuning split and write it in the task's label order."""
     folder, data = source.folder or Path(), context.task.data
@@ -120,15 +138,10 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptIn
     model: Any = load_classifier(folder, kind=data.spec.kind, labels=data.labels, trained=True)
     tokenizer = load_tokenizer(folder)
     source.check_unchanged()
+    for note in label_notes(source, data):
+        context.notice(note)
     if order is not None and order != tuple(range(len(order))):
-        context.notice(
-            f"{folder.resolve().name}: classes reordered from {list(source.labels)} to the task's {list(data.labels)}"
-        )
         reorder_head(model, list(order))
-    if order is None and KINDS[data.spec.kind].named_labels:  # the names say nothing
-        context.notice(
-            f"{folder.resolve().name}: its labels {list(source.labels)} are taken for {list(data.labels)}, in this order"
-        )
     points = _check_score(model, tokenizer, source, context)
     for name, value in label_fields(data.spec.kind, data.labels).items():
         setattr(model.config, name, value)

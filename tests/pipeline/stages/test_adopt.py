@@ -19,7 +19,7 @@ from compress.models.checkpoints.folders import save_checkpoint
 from compress.pipeline.plan import Context, Listener
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.plan.teachers import TeacherSource, resolve_teacher
-from compress.pipeline.stages.adopt import adopt_teacher, constant_score, label_order
+from compress.pipeline.stages.adopt import adopt_teacher, constant_score, label_notes, label_order
 from compress.spec.task import Synthetic, TaskSpec
 from compress.tasks import Split, TrainingData
 
@@ -105,6 +105,7 @@ def test_classes_are_put_in_the_tasks_order(
     torch.testing.assert_close(logits, torch.eye(3), rtol=0, atol=1e-3)  # the head was solved for this
     assert len(context.notices) == 1
     assert context.notices[0].endswith(f"classes reordered from {list(MNLI)} to the task's {list(TASK)}")
+    assert label_notes(teacher, context.task.data) == context.notices
 
 
 def test_a_teacher_in_the_right_order_is_taken_as_it_is(
