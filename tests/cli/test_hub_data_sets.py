@@ -135,7 +135,7 @@ def test_of_two_commits_in_the_cache_each_is_found(hub: Endpoint, planned: Any) 
     first = planned()
     train, dev = (f"data/{split}-00000-of-00001.parquet" for split in ("train", "validation"))
     files = hub.datasets[DATA].commits[COMMIT]
-    hub.datasets[DATA].commits[LATER] = files | {train: files[dev]}
+    hub.datasets[DATA].commits[LATER] = files | {train: files[dev], dev: files[train]}
     change_commit(LATER)
     assert rows(planned()) == 16
     Path("reviews.yaml").write_text(Path("reviews.yaml").read_text().replace(LATER, COMMIT))
