@@ -67,10 +67,8 @@ def add_adopted(draft: Draft, model: str = "teacher") -> None:
 
 
 def check(plan: Plan, node: Node[Adopt]) -> None:
-    task, teacher = plan.task, plan.source_of(node)
-    if not KINDS[task.spec.kind].learnt:
-        return
-    label_order(teacher.labels, task.data.labels, kind=task.spec.kind, where=str(teacher.folder))
+    if KINDS[plan.task.spec.kind].learnt:
+        _order(plan.source_of(node), plan.task.data)
 
 
 def run(job: Job[Adopt]) -> AdoptInfo:
@@ -113,11 +111,15 @@ def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
     return {"tuning_score": points, "label_order": None}
 
 
+def _order(source: TeacherSource, data: TrainingData) -> tuple[int, ...] | None:
+    """See `label_order`."""
+    return label_order(source.labels, data.labels, kind=data.spec.kind, where=str(source.folder))
+
+
 def label_notes(source: TeacherSource, data: TrainingData) -> list[str]:
     """Return a note if the teacher's classes are put in the task's order, or taken in their own because their names say nothing."""
-    folder = source.folder or Path()
-    order = label_order(source.labels, data.labels, kind=data.spec.kind, where=str(folder))
-    name, own, wanted = folder.resolve().name, list(source.labels), list(data.labels)
+    order, name = _order(source, data), (source.folder or Path()).resolve().name
+    own, wanted = list(source.labels), list(data.labels)
     if order is not None and order != tuple(range(len(order))):
         return [f"{name}: classes reordered from {own} to the task's {wanted}"]
     if order is None and KINDS[data.spec.kind].named_labels:
@@ -134,13 +136,13 @@ def planned_label_notes(plan: Plan) -> list[str]:
 def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptInfo:
     """Check the teacher on the tuning split and write it in the task's label order."""
     folder, data = source.folder or Path(), context.task.data
-    order = label_order(source.labels, data.labels, kind=data.spec.kind, where=str(folder))
+    order = _order(source, data)
     model: Any = load_classifier(folder, kind=data.spec.kind, labels=data.labels, trained=True)
     tokenizer = load_tokenizer(folder)
     source.check_unchanged()
     for note in label_notes(source, data):
         context.notice(note)
-    if order is not None and order != tuple(range(len(order))):
+    if order is not None:
         reorder_head(model, list(order))
     points = _check_score(model, tokenizer, source, context)
     for name, value in label_fields(data.spec.kind, data.labels).items():

@@ -14,7 +14,7 @@ from .tuning import normalize_texts
 def check_reported(train: Split, reported: Mapping[str, Split], places: Mapping[str, str]) -> None:
     """Raise `CompressError` if more than half of a reported split's examples are in train, with the same label; those without any text do
     not count. `places`: where each split is from."""
-    known = set(_examples(train))
+    known = set(_examples(train)) if reported else set()
     for name, split in reported.items():
         copied = sum(text.strip() != "" and (text, label) in known for text, label in _examples(split))
         if 2 * copied > len(split):

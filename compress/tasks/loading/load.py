@@ -61,9 +61,13 @@ def load_training(
     tuned = {} if own is None else {"tuning": own}
     notes += absent_labels(spec, train, names) + alike_labels(spec, train, names) + single_labels(spec, names, splits)
     notes += _empty_texts({"train": train, **tuned, **splits})
-    notes += _shared_texts(train, splits, plain=plain)
+    shared = _count_shared(train, splits, plain=plain)
+    notes += [
+        f"{count:,} of {len(splits[name]):,} {name} texts {ALSO_IN} train" for name, count in shared.items() if count
+    ]
     if not _trains_on_texts_alone(spec, rows):
-        check_reported(train, splits, {name: part.place for name, part in rows.items()})
+        suspected = {name: split for name, split in splits.items() if 2 * shared[name] > len(split)}
+        check_reported(train, suspected, {name: part.place for name, part in rows.items()})
     whole, names_tuning = train, own is not None
     if own is None:
         carved = carve(spec, train, rows["train"].place)
@@ -199,14 +203,10 @@ def _is_blank(key: str) -> bool:
     return not key.strip()
 
 
-def _shared_texts(train: Split, reported: dict[str, Split], *, plain: bool) -> list[str]:
-    """Return a note per reported split that shares texts with train, as scores on those say nothing about new texts."""
-    count, notes = _counter(train, plain=plain), []
-    for name, split in reported.items():
-        shared = count(split)
-        if shared:
-            notes.append(f"{shared:,} of {len(split):,} {name} texts {ALSO_IN} train")
-    return notes
+def _count_shared(train: Split, reported: dict[str, Split], *, plain: bool) -> dict[str, int]:
+    """Return how many examples of each reported split have the texts of some in train: scores on those say nothing about new texts."""
+    count = _counter(train, plain=plain)
+    return {name: count(split) for name, split in reported.items()}
 
 
 def _check_tuning(
