@@ -16,11 +16,11 @@ from ..errors import CompressError, nearest
 from ..files.quoted_rows import QuotedRows
 from ..files.tabular import (
     DELIMITERS,
-    column_names,
     csv_fault,
     delimiter_at,
     is_header,
     json_line,
+    list_names,
     not_utf8,
     repeated_name,
 )
@@ -201,7 +201,7 @@ def value_of(row: Row, name: str, option: str) -> Any:
     if name not in row.values:
         near = nearest(name, list(row.values)) or ";"
         raise CompressError(
-            f"{row.header}: no column {name!r}{near} name one of {column_names(row.values)} with {option}"
+            f"{row.header}: no column {name!r}{near} name one of {list_names(row.values)} with {option}"
         )
     return row.values[name]
 

@@ -54,10 +54,10 @@ def is_header(fields: Sequence[str], names: Sequence[str]) -> bool:
     return one == other
 
 
-def column_names(columns: Collection[str]) -> str:
-    """Return the names for a message: each cut to a readable length, and how many more there are than it shows."""
-    shown = ", ".join(brief(name) for name in list(columns)[:_MOST_NAMES])
-    more = len(columns) - _MOST_NAMES
+def list_names(names: Collection[str], most: int = _MOST_NAMES) -> str:
+    """Return names of columns or labels for a message: at most so many, each cut to a readable length, and how many more there are."""
+    shown = ", ".join(brief(name) for name in list(names)[:most])
+    more = len(names) - most
     return (shown or "none") + (f" and {more:,} more" if more > 0 else "")
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
-from compress.files.tabular import is_number
+from compress.files.tabular import is_number, list_names
 from compress.metrics.tags import ENTITY_METRICS, OUTSIDE
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
@@ -110,11 +110,8 @@ def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: 
     missing = [name for index, name in enumerate(names) if index in known - present]
     if not missing:
         return []
-    listed = ", ".join(map(repr, missing[:SHOWN])) + (
-        f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-    )
     return [
-        f"the tuning split has no example of {listed}, which train has: no checkpoint is chosen by how well models know "
+        f"the tuning split has no example of {list_names(missing, SHOWN)}, which train has: no checkpoint is chosen by how well models know "
         f"{'it' if len(missing) == 1 else 'them'}; name a file with all labels with --tuning, or as `tuning` in the task file{fraction}"
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from compress.errors import CompressError, brief, nearest
-from compress.files.tabular import DELIMITERS, WORDS, column_names, label_columns
+from compress.files.tabular import DELIMITERS, WORDS, label_columns, list_names
 
 from ..reading.answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from ..reading.conll import TAGS
@@ -132,7 +132,7 @@ def check_column(table: Table, option: str, name: str) -> None:
     headed = "" if first is None else f"; or put a line of names above, if {brief(first)} is a value"
     near = nearest(name, columns) or ";"
     raise CompressError(
-        f"{table.place}: no column {name!r}{near} name one of {column_names(columns)} with {option}, or let "
+        f"{table.place}: no column {name!r}{near} name one of {list_names(columns)} with {option}, or let "
         f"`compress init` find the columns{headed}"
     )
 

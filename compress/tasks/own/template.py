@@ -14,7 +14,7 @@ import yaml
 
 from compress.errors import CompressError, brief
 from compress.files.paths import escape_home, expand_home
-from compress.files.tabular import CONLL, column_names, flag, label_columns, label_list, label_text
+from compress.files.tabular import CONLL, flag, label_columns, label_list, label_text, list_names
 from compress.spec.kinds import KINDS, KindName
 from compress.spec.task import TaskSpec
 
@@ -146,7 +146,7 @@ def _label(table: Table, names: dict[str, str], texts: set[str | None], kind: Ki
         raise no_examples(table.place)
     if named is None and not few:
         raise CompressError(
-            f"{table.place}: no column looks like labels; name one of {column_names(table.columns)} with --label"
+            f"{table.place}: no column looks like labels; name one of {list_names(table.columns)} with --label"
         )
     flags = kind in (None, "multilabel") and all(
         flag(value) is not None for name in few for value in table.columns[name]
@@ -172,7 +172,7 @@ def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) ->
     }
     if named is None and not sizes:
         raise CompressError(
-            f"{table.place}: no column looks like texts; name one of {column_names(table.columns)} with --text"
+            f"{table.place}: no column looks like texts; name one of {list_names(table.columns)} with --text"
         )
     # By words or, where these have no spaces between them, by characters.
     longest = max(sizes.values(), default=(0.0, 0.0, 0))

@@ -10,7 +10,7 @@ from typing import Any
 
 from compress.errors import CompressError, brief, nearest
 from compress.files.regular import check_regular
-from compress.files.tabular import CONLL, DELIMITERS, column_names, json_line, not_utf8
+from compress.files.tabular import CONLL, DELIMITERS, json_line, list_names, not_utf8
 
 SHOWN = 3  # wrong lines shown in a message
 
@@ -33,7 +33,7 @@ class Table:
     def column(self, name: str) -> list[Any]:
         if name not in self.columns:
             near = nearest(name, list(self.columns))
-            raise CompressError(f"{self.place}: no column {name!r}{near}; it has {column_names(self.columns)}")
+            raise CompressError(f"{self.place}: no column {name!r}{near}; it has {list_names(self.columns)}")
         self.check_whole(name)
         return self.columns[name]
 

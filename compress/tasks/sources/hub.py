@@ -9,7 +9,7 @@ from typing import Any
 
 from compress.errors import CompressError, did_you_mean, nearest
 from compress.files.paths import expand_home
-from compress.files.tabular import column_names
+from compress.files.tabular import list_names
 from compress.hub import error_text, find_cached, is_commit, load_splits, one_line, quiet_data_sets
 from compress.spec.task import Hub, TaskSpec
 from compress.store import hash_file
@@ -142,7 +142,7 @@ def _rows_of(spec: TaskSpec, place: str, part: Any) -> Rows:
 
     def column(name: str) -> list[Any]:
         if name not in known:
-            raise CompressError(f"{place}: no column {name!r}{nearest(name, known)}; it has {column_names(known)}")
+            raise CompressError(f"{place}: no column {name!r}{nearest(name, known)}; it has {list_names(known)}")
         return part[name][:]
 
     texts = text_columns(spec, known, column)
