@@ -111,8 +111,9 @@ def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: 
     if not missing:
         return []
     return [
-        f"the tuning split has no example of {list_names(missing, SHOWN)}, which train has: no checkpoint is chosen by how well models know "
-        f"{'it' if len(missing) == 1 else 'them'}; name a file with all labels with --tuning, or as `tuning` in the task file{fraction}"
+        f"the tuning split has no example of {list_names(missing, SHOWN)}, which train has: no checkpoint is chosen by how well models "
+        f"know {'it' if len(missing) == 1 else 'them'}; name a file with all labels with --tuning, or as `tuning` in the task file"
+        f"{fraction}"
     ]
 
 
