@@ -29,7 +29,7 @@ class Stage:
 
     def inputs(self) -> Iterator[str]:
         """Keys of its inputs."""
-        keys = {node.id: node.key for node in self.plan.nodes}
+        keys = self.plan.keys
         return (keys[name] for name in self.node.inputs.values())
 
 
@@ -72,7 +72,7 @@ def max_parallel_stages(plans: Sequence[Plan], root: Path | None) -> int:
     same depth from what exists."""
     depths: dict[str, int] = {}
     for plan in plans:
-        keys = {node.id: node.key for node in plan.nodes}
+        keys = plan.keys
         for node in plan.nodes:
             before = [depths.get(keys[name], 0) for name in node.inputs.values()]
             if root is None or not (root / ".store" / node.key).is_dir():

@@ -279,8 +279,7 @@ def _measure_trial(
     from ..evaluate import predict_onnx
 
     name, _, precision = plan.models[-1].rpartition("-")
-    keys = {node.id: node.key for node in plan.nodes}
-    checkpoint, onnx = cache.path(keys[plan.checkpoint(name)]), artifact.path / MODEL_FILES[precision]
+    checkpoint, onnx = cache.path(plan.keys[plan.checkpoint(name)]), artifact.path / MODEL_FILES[precision]
     data = plan.task.data
     encoded = plan.task.encoded("tuning", load_tokenizer(checkpoint), data.spec.max_length)
     config = read_config(checkpoint)
