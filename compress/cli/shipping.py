@@ -111,15 +111,23 @@ def ship(
     if triton is not None:
         checked_model_folder(out, triton, force)
     folder, model, precisions = _what_ships(run, source, limits.limits(), model, tuple(precision or ()))
-    store = store or folder.resolve().parent / ".store"
     how = {"model": model, "precisions": precisions, "force": force, "with_checkpoint": with_checkpoint}
-    bundle = write_bundle(folder, out, store=store, **how, licence=licence, base_model=base_model, name=name)
+    bundle = write_bundle(
+        folder, out, store=store_of(folder, store), **how, licence=licence, base_model=base_model, name=name
+    )
     _print_notes(folder)
     typer.echo(bundle)
     if triton is not None:
         typer.echo(write_triton_model(bundle, triton, force=force))
     if push is not None:
         typer.echo(push_bundle(bundle, push, private=private))
+
+
+def store_of(run: Path, store: Path | None) -> Path:
+    """Return the folder of the run's artefacts: `store`, or the one beside the run."""
+    from ..store import STORE
+
+    return store or run.resolve().parent / STORE
 
 
 def _print_notes(run: Path) -> None:
@@ -165,8 +173,7 @@ def checkpoint(
     """Copy a checkpoint from a run as safetensors, for another run's --teacher or for transformers."""
     from ..bundle import checkpoints_of, take_checkpoint
 
-    store = store or run.resolve().parent / ".store"
-    place = take_checkpoint(run, out, store=store, name=stage)
+    place = take_checkpoint(run, out, store=store_of(run, store), name=stage)
     *others, last = checkpoints_of(run)
     if stage is None and others:
         typer.echo(f"note: weights of stage {last}; for another give --stage {' or '.join(others)}", err=True)

@@ -232,7 +232,7 @@ def _outcome(
         artifact = build_stage(point_request, plan.models[-1], listener)
     except CheckFailed as error:  # such as a training that learnt nothing; the others go on
         return Outcome(refused=str(error))
-    cache = Store(request.root / ".store")
+    cache = Store.of_runs(request.root)
     measured = _measure_trial(number, plan, sizes, artifact, cache, limits, latencies)
     cost = measured.size_mb if measured.latency_ms is None else measured.latency_ms
     info: dict[str, Any] = {name: value for name, value in asdict(measured).items() if name != "number"}
