@@ -9,34 +9,9 @@ import typer
 
 from ..files.paths import check_folder
 from ..processes import ranks
-from .options import (
-    BaseSeed,
-    Corpus,
-    DataDir,
-    Dev,
-    Fsdp,
-    Json,
-    KindOfTask,
-    Label,
-    MaxLength,
-    OneOrMoreTasks,
-    Out,
-    Overrides,
-    Pair,
-    Precision,
-    Quiet,
-    Refit,
-    Seed,
-    Seeds,
-    Student,
-    Teachers,
-    Text,
-    Threads,
-    Train,
-    Tuning,
-    path_option,
-    request_of,
-)
+from .options import Fsdp, Json, OneOrMoreTasks, Quiet, Student, Teachers, path_option
+from .requests import OwnFileOptions, SeedOptions, TrainingOptions, request_of
+from .signatures import takes_records
 
 if TYPE_CHECKING:
     from ..pipeline import Request
@@ -54,30 +29,17 @@ Rows = Annotated[
 Report = Annotated[Path | None, path_option(help="Report folder. Default: OUT/ablation-RECIPE-TASKS.")]
 
 
+@takes_records
 def ablate(
     recipe: Recipe,
     tasks: OneOrMoreTasks = None,
-    train: Train = None,
-    dev: Dev = None,
-    text: Text = None,
-    pair: Pair = None,
-    label: Label = None,
-    kind: KindOfTask = None,
-    max_length: MaxLength = None,
+    *,
+    own: OwnFileOptions,
     rows: Rows = None,
     teacher: Teachers = None,
     student: Student = None,
-    seeds: Seeds = 1,
-    seed: Seed = 0,
-    base_seed: BaseSeed = None,
-    data_dir: DataDir = None,
-    tuning: Tuning = None,
-    corpus: Corpus = None,
-    out: Out = Path("runs"),
-    precision: Precision = None,
-    refit: Refit = False,
-    overrides: Overrides = None,
-    threads: Threads = None,
+    seeds: SeedOptions,
+    training: TrainingOptions,
     fsdp: Fsdp = False,
     report: Report = None,
     json: Json = False,
@@ -87,7 +49,8 @@ def ablate(
 
     Each row's fp32 student is scored, without latency. Stages that rows share run once.
     """
-    request = request_of({**locals(), "recipes": [recipe]})
+    more = {"student": student, "seeds": seeds.numbers, "base_seed": seeds.base_seed, "fsdp": fsdp}
+    request = request_of([recipe], tasks, own, teacher, training, **more)
     _ablate(request, tuple(rows or ()), report, json=json, quiet=quiet)
 
 

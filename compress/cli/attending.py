@@ -9,7 +9,7 @@ import typer
 
 from ..files.paths import check_folder
 from .options import path_option
-from .shipping import Run, Store
+from .shipping import Run, Store, store_of
 
 
 def attention(
@@ -28,5 +28,5 @@ def attention(
 
     check_folder(out.parent, "--out")
     check_attention_page(out)
-    maps = attention_maps(run, text, pair, store=store or run.resolve().parent / ".store")
+    maps = attention_maps(run, text, pair, store=store_of(run, store))
     typer.echo(write_attention(maps, out))

@@ -1,21 +1,15 @@
-"""Options that commands share, and their conversion to requests."""
+"""Options that commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ..errors import CompressError
 from ..files.paths import unambiguous_path
 from ..machine import MOST_THREADS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS
-
-if TYPE_CHECKING:
-    from ..model_choice import Limits
-    from ..pipeline import Request
 
 
 def path_option(*names: str, metavar: str = "PATH", **words: Any) -> Any:
@@ -252,41 +246,3 @@ MinScore = Annotated[
     float | None,
     typer.Option("--min-score", help="Minimum score on the tuning split, in points of 100.", rich_help_panel=LIMITS),
 ]
-
-
-def seed_range(first: int, count: int) -> tuple[int, ...]:
-    return tuple(range(first, first + count))
-
-
-def limits_of(max_latency_ms: float | None, max_size_mb: float | None, min_score: float | None) -> Limits | None:
-    """Return the limits for a report's recommendation, None if none is given. Raises `CompressError`."""
-    from ..model_choice import Limits
-
-    values = (max_latency_ms, max_size_mb, min_score)
-    return None if values == (None, None, None) else Limits(*values)
-
-
-def checked_precision(precision: str | None) -> str | None:
-    """Return the precision. Raises `CompressError` for one that training does not know."""
-    if precision not in (None, "auto", "fp32", "bf16"):
-        raise CompressError(f"--precision: expected fp32, bf16 or auto; found {precision!r}")
-    return precision
-
-
-def request_of(words: Mapping[str, Any]) -> Request:
-    """Return the request of `run` or `plan`. `words`: the values of its parameters. Raises `CompressError`."""
-    from ..pipeline import Request
-    from ..tasks import own_files
-
-    files = ("train", "dev", "text", "pair", "label", "kind", "max_length")
-    lists = ("recipes", "tasks", "corpus", "overrides")
-    plain = ("student", "base_seed", "data_dir", "tuning", "refit", "threads", "jobs", "fsdp")
-    return Request(
-        own=own_files(**{name: words[name] for name in files}, corpus=tuple(words["corpus"] or ())),
-        seeds=seed_range(words["seed"], words["seeds"]),
-        root=words["out"],
-        precision=checked_precision(words["precision"]),
-        teacher=tuple(words["teacher"]) if words["teacher"] else None,
-        **{name: tuple(words[name] or ()) for name in lists},
-        **{name: words[name] for name in plain if name in words},
-    )

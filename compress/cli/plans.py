@@ -69,7 +69,7 @@ def training_total(plans: list[Plan], documents: list[dict[str, Any]], root: Pat
 
 def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
     """Return one plan as plain data."""
-    cache = Store(root / ".store")
+    cache = Store.of_runs(root)
     return {
         "run": plan.name,
         "recipe": plan.recipe.name,

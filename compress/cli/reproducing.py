@@ -13,12 +13,14 @@ import typer
 from ..errors import CheckFailed, CompressError
 from ..machine import MOST_THREADS
 from . import runs
-from .options import Json, Quiet, path_argument, path_option, request_of
+from .options import Json, Quiet, path_argument, path_option
+from .signatures import call
 from .words import check_words, usage_message
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ..pipeline import Request
     from ..reproduction import Condition, Figure, MovedData, ReproducedRun, Reproduction, Rerun
     from ..results import Result
 
@@ -141,10 +143,15 @@ def words_of(command: str) -> dict[str, Any]:
         raise CompressError(f"its command cannot be read: {usage_message(error, arguments)}: `{command}`") from None
 
 
-def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path, threads: int | None) -> Any:
+def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path, threads: int | None) -> Request:
     from ..reproduction import locate_files
 
     return request_of({**locate_files(words, folder, moved), "out": out, "threads": threads, "fsdp": False})
+
+
+def request_of(words: Mapping[str, Any]) -> Request:
+    """Return the request of `compress run` with these parameters. Raises `CompressError`."""
+    return call(runs.RunOptions, words).request()
 
 
 def _summary_lines(reproduction: Reproduction) -> Iterator[str]:

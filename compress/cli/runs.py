@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,45 +14,24 @@ from ..files.paths import check_folder
 from ..processes import ranks
 from ..stats.flip_goals import in_words, outcome
 from .options import (
-    BaseSeed,
     BenchRuns,
     BenchThreads,
-    Corpus,
-    DataDir,
-    Dev,
     Fsdp,
     Jobs,
     Json,
-    KindOfTask,
-    Label,
-    MaxLatency,
-    MaxLength,
-    MaxSize,
-    MinScore,
     NoBench,
     OneOrMoreTasks,
-    Out,
-    Overrides,
-    Pair,
-    Precision,
     Quiet,
     Rebench,
     Recipes,
-    Refit,
     Report,
-    Seed,
-    Seeds,
     Student,
     Teachers,
-    Text,
-    Threads,
-    Train,
-    Tuning,
-    limits_of,
     path_argument,
     path_option,
-    request_of,
 )
+from .requests import LimitOptions, OwnFileOptions, SeedOptions, TrainingOptions, request_of
+from .signatures import takes_records
 
 if TYPE_CHECKING:
     from ..model_choice import Limits
@@ -62,57 +40,51 @@ if TYPE_CHECKING:
     from ..results import Result
 
 
-def run(
-    recipes: Recipes,
-    tasks: OneOrMoreTasks = None,
-    train: Train = None,
-    dev: Dev = None,
-    text: Text = None,
-    pair: Pair = None,
-    label: Label = None,
-    kind: KindOfTask = None,
-    max_length: MaxLength = None,
-    teacher: Teachers = None,
-    student: Student = None,
-    seeds: Seeds = 1,
-    seed: Seed = 0,
-    base_seed: BaseSeed = None,
-    data_dir: DataDir = None,
-    tuning: Tuning = None,
-    corpus: Corpus = None,
-    out: Out = Path("runs"),
-    precision: Precision = None,
-    refit: Refit = False,
-    overrides: Overrides = None,
-    threads: Threads = None,
-    jobs: Jobs = 1,
-    fsdp: Fsdp = False,
-    bench_threads: BenchThreads = None,
-    bench_runs: BenchRuns = None,
-    no_bench: NoBench = False,
-    rebench: Rebench = False,
-    report: Report = None,
-    max_latency_ms: MaxLatency = None,
-    max_size_mb: MaxSize = None,
-    min_score: MinScore = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of `run` and `plan`."""
+
+    recipes: Recipes
+    tasks: OneOrMoreTasks = None
+    own: OwnFileOptions
+    teacher: Teachers = None
+    student: Student = None
+    seeds: SeedOptions
+    training: TrainingOptions
+    jobs: Jobs = 1
+    fsdp: Fsdp = False
+    bench_threads: BenchThreads = None
+    bench_runs: BenchRuns = None
+    no_bench: NoBench = False
+    rebench: Rebench = False
+    report: Report = None
+    limits: LimitOptions
+    json: Json = False
+    quiet: Quiet = False
+
+    def request(self, **bench: Any) -> Request:
+        """Return the request. `bench`: its fields on latency. Raises `CompressError`."""
+        seeds, own = self.seeds, {"student": self.student, "jobs": self.jobs, "fsdp": self.fsdp}
+        own |= {"seeds": seeds.numbers, "base_seed": seeds.base_seed}
+        return request_of(self.recipes, self.tasks, self.own, self.teacher, self.training, **own, **bench)
+
+
+@takes_records
+def run(options: RunOptions) -> None:
     """Run recipes on a teacher: fine-tune, distil, export, quantize, measure, report.
 
     Finished stages are kept and shared. To continue an interrupted run, repeat the command.
 
     Under torchrun, all its processes train.
     """
-    request, limits = _request(locals())
-    _run(request, report, limits, json=json, quiet=quiet)
+    request, limits = _request(options)
+    _run(request, options.report, limits, json=options.json, quiet=options.quiet)
 
 
-def _request(words: Mapping[str, Any]) -> tuple[Request, Limits | None]:
-    """Return the request of `run` or `plan`, and the limits. `words`: the values of its parameters. Raises `CompressError`."""
-    bench = _bench_settings(words["bench_runs"], words["bench_threads"], skipped=words["no_bench"])
-    request = replace(request_of(words), bench=bench, rebench=words["rebench"])
-    limits = limits_of(words["max_latency_ms"], words["max_size_mb"], words["min_score"])
+def _request(options: RunOptions) -> tuple[Request, Limits | None]:
+    """Return the request of `run` or `plan`, and the limits. Raises `CompressError`."""
+    bench = _bench_settings(options.bench_runs, options.bench_threads, skipped=options.no_bench)
+    request, limits = options.request(bench=bench, rebench=options.rebench), options.limits.limits()
     _check_measured(limits, bench)
     return request, limits
 
@@ -232,16 +204,16 @@ def _goals_met(result: Result) -> list[str]:
     ]
 
 
-@functools.wraps(run, assigned=("__annotations__",))  # the same options
-def plan(**words: Any) -> None:
+@takes_records
+def plan(options: RunOptions) -> None:
     """Show what `run` would do: stages, cache hits, sizes and FLOPs. Runs and writes nothing."""
     from ..pipeline import plan_all
     from .plans import plan_documents, print_plans, training_total
 
-    request, _ = _request(words)
-    _report_place(request, words["report"])
+    request, _ = _request(options)
+    _report_place(request, options.report)
     documents = plan_documents(plans := plan_all(request), request.root)
-    if words["json"]:
+    if options.json:
         import json as encoder
 
         typer.echo(encoder.dumps(documents, indent=1))
@@ -251,14 +223,14 @@ def plan(**words: Any) -> None:
             typer.echo(total)
 
 
+@takes_records
 def report(
     runs: Annotated[list[Path], path_argument("RUN", help="Run folders or result files.")],
     out: Annotated[
         Path | None, path_option("--out", "-o", help="Folder for the report. Default: RUN, if it is one folder.")
     ] = None,
-    max_latency_ms: MaxLatency = None,
-    max_size_mb: MaxSize = None,
-    min_score: MinScore = None,
+    *,
+    limits: LimitOptions,
     json: Json = False,
 ) -> None:
     """Write report.md, report.html and the plots from finished runs, or again from a report's folder.
@@ -268,12 +240,11 @@ def report(
     from ..report import check_report_folder, collect, recommendation_of, summary_table, tasks_of, write_report
     from .screen import console
 
-    limits = limits_of(max_latency_ms, max_size_mb, min_score)
-    results = collect(runs)
+    wanted, results = limits.limits(), collect(runs)
     place = out or _only_folder(runs)
     check_report_folder(place)
     tasks = tasks_of(results, runs)
-    recommended = recommendation_of(tasks, limits, runs)
+    recommended = recommendation_of(tasks, wanted, runs)
     written = write_report(results, place, folders=runs, recommended=recommended, tasks=tasks)
     if json:
         import json as encoder

@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..files.paths import check_folder
-from .options import (
-    Corpus,
-    DataDir,
-    Dev,
-    Jobs,
-    Json,
-    KindOfTask,
-    Label,
-    MaxLatency,
-    MaxLength,
-    MaxSize,
-    MinScore,
-    OneOrMoreTasks,
-    Out,
-    Overrides,
-    Pair,
-    Precision,
-    Quiet,
-    Recipes,
-    Refit,
-    Seed,
-    Teachers,
-    Text,
-    Threads,
-    Train,
-    Tuning,
-    request_of,
-)
+from .options import Jobs, Json, OneOrMoreTasks, Quiet, Recipes, Seed, Teachers
+from .requests import LimitOptions, OwnFileOptions, TrainingOptions, request_of
+from .signatures import takes_records
 
 Trials = Annotated[
     int,
@@ -52,31 +26,18 @@ Try = Annotated[
 ]
 
 
+@takes_records
 def search(
     recipes: Recipes,
-    max_latency_ms: MaxLatency = None,
-    max_size_mb: MaxSize = None,
-    min_score: MinScore = None,
+    limits: LimitOptions,
     trials: Trials = 30,
     tries: Try = None,
     tasks: OneOrMoreTasks = None,
-    train: Train = None,
-    dev: Dev = None,
-    text: Text = None,
-    pair: Pair = None,
-    label: Label = None,
-    kind: KindOfTask = None,
-    max_length: MaxLength = None,
+    *,
+    own: OwnFileOptions,
     teacher: Teachers = None,
     seed: Seed = 0,
-    data_dir: DataDir = None,
-    tuning: Tuning = None,
-    corpus: Corpus = None,
-    out: Out = Path("runs"),
-    precision: Precision = None,
-    refit: Refit = False,
-    overrides: Overrides = None,
-    threads: Threads = None,
+    training: TrainingOptions,
     jobs: Jobs = 1,
     json: Json = False,
     quiet: Quiet = False,
@@ -85,7 +46,7 @@ def search(
 
     To continue a stopped search, repeat the command. To share the trials, run it several times at once on one --out.
     """
-    request = request_of({**locals(), "student": None, "base_seed": None, "seeds": 1})
+    request = request_of(recipes, tasks, own, teacher, training, seeds=(seed,), jobs=jobs)
     from ..model_choice import Limits
     from ..search.report import HEADER, front_rows, search_document, shipped_by, write_search
     from ..search.run import search as find
@@ -93,12 +54,12 @@ def search(
     from .display import Display
     from .screen import console
 
-    limits = Limits(max_latency_ms, max_size_mb, min_score)
+    wanted = Limits(**vars(limits))
     axes = [axis_of(text) for text in tries or ()]
-    check_folder(out, "--out")
+    check_folder(training.out, "--out")
     with Display(quiet=quiet) as display:
-        outcome = find(request, limits, axes, trials, display)
-    document = search_document(outcome, request, limits)
+        outcome = find(request, wanted, axes, trials, display)
+    document = search_document(outcome, request, wanted)
     written = write_search(document, request.root)
     if json:
         import json as encoder

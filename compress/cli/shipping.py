@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CompressError
-from .options import LIMITS, MaxLatency, MaxSize, MinScore, limits_of, path_argument, path_option
+from .options import LIMITS, path_argument, path_option
+from .requests import LimitOptions
+from .signatures import takes_records
 
 if TYPE_CHECKING:
     from ..model_choice import Limits
@@ -79,13 +81,13 @@ Triton = Annotated[
 ]
 
 
+@takes_records
 def ship(
     out: Annotated[Path, path_option("--out", "-o", help="New bundle folder.", show_default=False)],
     run: RunOrNone = None,
     source: From = None,
-    max_latency_ms: MaxLatency = None,
-    max_size_mb: MaxSize = None,
-    min_score: MinScore = None,
+    *,
+    limits: LimitOptions,
     store: Store = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what an earlier ship wrote.")] = False,
     model: Model = None,
@@ -108,17 +110,24 @@ def ship(
         check_push(push)
     if triton is not None:
         checked_model_folder(out, triton, force)
-    limits = limits_of(max_latency_ms, max_size_mb, min_score)
-    folder, model, precisions = _what_ships(run, source, limits, model, tuple(precision or ()))
-    store = store or folder.resolve().parent / ".store"
+    folder, model, precisions = _what_ships(run, source, limits.limits(), model, tuple(precision or ()))
     how = {"model": model, "precisions": precisions, "force": force, "with_checkpoint": with_checkpoint}
-    bundle = write_bundle(folder, out, store=store, **how, licence=licence, base_model=base_model, name=name)
+    bundle = write_bundle(
+        folder, out, store=store_of(folder, store), **how, licence=licence, base_model=base_model, name=name
+    )
     _print_notes(folder)
     typer.echo(bundle)
     if triton is not None:
         typer.echo(write_triton_model(bundle, triton, force=force))
     if push is not None:
         typer.echo(push_bundle(bundle, push, private=private))
+
+
+def store_of(run: Path, store: Path | None) -> Path:
+    """Return the folder of the run's artefacts: `store`, or the one beside the run."""
+    from ..store import STORE
+
+    return store or run.resolve().parent / STORE
 
 
 def _print_notes(run: Path) -> None:
@@ -164,8 +173,7 @@ def checkpoint(
     """Copy a checkpoint from a run as safetensors, for another run's --teacher or for transformers."""
     from ..bundle import checkpoints_of, take_checkpoint
 
-    store = store or run.resolve().parent / ".store"
-    place = take_checkpoint(run, out, store=store, name=stage)
+    place = take_checkpoint(run, out, store=store_of(run, store), name=stage)
     *others, last = checkpoints_of(run)
     if stage is None and others:
         typer.echo(f"note: weights of stage {last}; for another give --stage {' or '.join(others)}", err=True)

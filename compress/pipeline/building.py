@@ -45,7 +45,7 @@ def check_texts(plan: Plan, context: Context, cache: Store) -> None:
     texts: dict[str, Artifact] = {}
     for node in plan.nodes:
         name = node.inputs.get("text")
-        if name is None or cache.path(node.key).exists():
+        if name is None or cache.has(node.key):
             continue
         if name not in texts:
             text = next(other for other in plan.nodes if other.id == name)

@@ -144,13 +144,13 @@ def estimate(plans: Iterable[Plan], root: Path, *, assume: bool = False) -> Esti
 
     `assume`: if no rate is recorded, assume that a GPU with a known bf16 peak reaches `UTILISATION` of it.
     """
-    plans, cache = list(plans), Store(root / ".store")
+    plans, cache = list(plans), Store.of_runs(root)
     gpu = training_gpu()
     work = {node.key: (plan, node) for plan in plans for node in plan.nodes if node.kind.trains}
     left = tuple(
         _work(plan, node, done=saved_step(cache.work(key)) or 0, gpu=gpu is not None)
         for key, (plan, node) in work.items()
-        if not cache.path(key).is_dir()
+        if not cache.has(key)
     )
     precision = plans[0].precision if plans else ""
     known = recorded_rates(cache, "cpu" if gpu is None else "cuda") if left else []

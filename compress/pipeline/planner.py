@@ -22,7 +22,7 @@ from .plan import Draft, Node, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.students import check_family, copied_note, fitting_students, resolve_student
 from .plan.teachers import ENSEMBLE, TeacherSource, by_model
-from .plan.vectors import check_mix, learns_labels, pooling_notes
+from .plan.vectors import check_mix, pooling_notes
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
 from .stages.ensemble import check_differs, check_several
@@ -68,22 +68,32 @@ def make_plan(
         sizes["student"] = _student_sizes(
             recipe, card, sizes["teacher"], texts=2 if task.spec.pairs else 1, word=student
         )
-    base = seed if base_seed is None else base_seed
-    own = {"pretrained": pretrained, "others": tuple(others)}
-    draft = Draft(recipe, task, teacher, card, corpus, seed, base, precision, refit, sizes, **own)
-    draft.notes += [note for source in draft.teachers.values() for note in source.notes]
+    draft = Draft(
+        recipe=recipe,
+        task=task,
+        teacher=teacher,
+        others=tuple(others),
+        student=card,
+        pretrained=pretrained,
+        corpus=corpus,
+        seed=seed,
+        base_seed=seed if base_seed is None else base_seed,
+        precision=precision,
+        sizes=sizes,
+        refit=refit,
+    )
+    draft.notes.extend(note for source in draft.teachers.values() for note in source.notes)
     if card is not None and student is None:
-        draft.notes += copied_note(recipe, card, teacher, sizes["teacher"].layers)
-    draft.notes += [*_start_notes(draft), *pooling_notes(draft)]
+        draft.notes.extend(copied_note(recipe, card, teacher, sizes["teacher"].layers))
+    draft.notes.extend([*_start_notes(draft), *pooling_notes(draft)])
     _plan_teachers(draft)
     for stage in recipe.stages:
         add = STAGES[stage.kind].plan
         if add is not None and stage.kind not in _OF_THE_TEACHER and stage.is_enabled:
             add(draft, stage)
     check_mix(draft)
-    draft.notes += _misspelt_tasks(recipe, task.spec.name)
-    draft.recipe = with_graph(recipe, draft.nodes)
-    plan = draft.plan()
+    draft.notes.extend(_misspelt_tasks(recipe, task.spec.name))
+    plan = replace(draft.plan(), recipe=with_graph(recipe, draft.nodes))
     try:
         _check_lengths(plan)
     except CompressError:
@@ -118,7 +128,7 @@ def _plan_teachers(draft: Draft) -> None:
     if "pretrain" in written and written["pretrain"].is_enabled:
         pretrain.plan(draft, written["pretrain"])
     _plan_teacher(draft, "teacher")
-    draft.latest["teacher"] = "teacher"
+    draft.advance("teacher", "teacher")
     add_export(draft, written["export"].spec)
     for model in list(draft.teachers)[1:]:
         _plan_teacher(draft, model)
@@ -145,7 +155,7 @@ def _plan_teacher(draft: Draft, model: str) -> None:
 
 def _check_untrained(draft: Draft, stage: Stage | None) -> None:
     """Raise `CompressError` for settings that only apply to a training of the teacher, if the task's labels train none."""
-    if learns_labels(draft):
+    if draft.learns_labels:
         return
     kind = draft.task.spec.kind
     if draft.refit:

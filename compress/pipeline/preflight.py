@@ -14,6 +14,7 @@ from ..models.checkpoints.weights import layers_in, weight_files
 from ..models.families import FAMILIES
 from ..spec.kinds import KINDS
 from ..spec.stages import OnText, Training
+from ..store import Store
 from ..tasks import is_at_hand
 from ..tasks.batches.queries import TOO_FEW
 from .excluded import check_excluded
@@ -72,7 +73,8 @@ def _check_batch(plan: Plan, node: Node[Spec]) -> None:
 
 def _missing_stages(plan: Plan, root: Path) -> list[Node[Spec]]:
     """The stages that would run."""
-    return [node for node in plan.nodes if not (root / ".store" / node.key).is_dir()]
+    cache = Store.of_runs(root)
+    return [node for node in plan.nodes if not cache.has(node.key)]
 
 
 def _check_checkpoint(source: TeacherSource) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from ..errors import CompressError
 from ..machine import training_precision
 from ..processes import ranks
-from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe
 from ..spec.stages import Finetune
 from ..tasks import check_data_dir
@@ -98,7 +97,7 @@ def _without_effect(plan: Plan, request: Request) -> list[str]:
     names = " and ".join(teacher.card.name for teacher in plan.teachers.values())
     who, them = (f"teachers {names} are", "them") if plan.others else (f"teacher {names} is", "it")
     why = f"fine-tuned already; give --refit to fine-tune {them} again"
-    why = why if KINDS[plan.task.spec.kind].learnt else "used as it is: no teacher is trained on the task's labels"
+    why = why if plan.learns_labels else "used as it is: no teacher is trained on the task's labels"
     return [
         f"--set {text} has no effect: {who} {why}"
         for text in request.overrides

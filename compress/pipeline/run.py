@@ -43,25 +43,22 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
         return _run_all(request, listener)
     if ranks.is_first():
         return lead(lambda peers: _run_all(request, listener, peers))
-    cache = Store(request.root / ".store")
+    cache = Store.of_runs(request.root)
     return follow(lambda: plan_all(request), lambda plan, peers: _context(plan, request, Listener(), peers), cache)
 
 
 def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -> list[Result]:
-    plans = plan_all(request)
+    plans, cache = plan_all(request), Store.of_runs(request.root, listener.notice)
     # Thread counts follow from the plans alone: an interrupted run resumes with as many threads as before, however few stages are left.
     request = replace(request, jobs=min(request.jobs, max_parallel_stages(plans, None)))
-    request = replace(
-        request, threads=threads_of(request), jobs=min(request.jobs, max_parallel_stages(plans, request.root))
-    )
+    request = replace(request, threads=threads_of(request), jobs=min(request.jobs, max_parallel_stages(plans, cache)))
     preflight(plans, request.root)
     if peers is not None:
         peers.start_planning(plans)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
-    _report_outlook(plans, request, listener, reported)
+    _report_outlook(plans, request, listener, reported, cache)
     for note in dict.fromkeys(note for plan in plans for note in plan.notes):
         listener.notice(note)
-    cache = Store(request.root / ".store", on_notice=listener.notice)
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
         adopted = tuple(node for node in plan.nodes if node.kind is ADOPT and not node.inputs)
@@ -73,7 +70,7 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     if request.jobs > 1:
         alone = replace(request, jobs=1)
         with Helpers(_help, (alone,), request.jobs - 1) as helpers:
-            missing = missing_stages(plans, contexts, request.root)
+            missing = missing_stages(plans, contexts, cache)
             build_missing(missing, cache, turns, on_look=lambda: helpers.report_lost_helpers(listener.notice))
     results = []
     for plan, context in zip(plans, contexts, strict=True):
@@ -86,16 +83,15 @@ def _help(request: Request) -> None:
     """Build stages in a process beside the main one."""
     plans = plan_all(request)
     contexts = [_context(plan, request, Listener(), None) for plan in plans]
-    build_missing(
-        missing_stages(plans, contexts, request.root), Store(request.root / ".store"), Turns(plans, Listener())
-    )
+    cache = Store.of_runs(request.root)
+    build_missing(missing_stages(plans, contexts, cache), cache, Turns(plans, Listener()))
 
 
 def _report_outlook(
-    plans: list[Plan], request: Request, listener: Listener, reported: dict[str, ReportedSource]
+    plans: list[Plan], request: Request, listener: Listener, reported: dict[str, ReportedSource], cache: Store
 ) -> None:
     """Report the data, and how long the training takes, if anything is left to do."""
-    left = [plan for plan in plans if any(not (request.root / ".store" / node.key).is_dir() for node in plan.nodes)]
+    left = [plan for plan in plans if any(not cache.has(node.key) for node in plan.nodes)]
     for line in dict.fromkeys(data_line(plan.task) for plan in left):
         listener.outlook(line)
     of_data = (line for plan in left for line in (*plan.task.data.notes, *plan.task.data.advice))
@@ -133,7 +129,7 @@ def build_stage(request: Request, name: str, listener: Listener | None = None) -
         raise CompressError(f"{plan.name}: no stage `{name}`{did_you_mean(name, known)}")
     preflight(plans, request.root)
     listener = listener or Listener()
-    cache = Store(request.root / ".store", on_notice=listener.notice)
+    cache = Store.of_runs(request.root, listener.notice)
     artifacts, _ = build_nodes(plan, plan.needed_for(name), _context(plan, request, listener, None), cache)
     return artifacts[name]
 

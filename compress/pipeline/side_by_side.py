@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..errors import CompressError, Interrupted
 from ..fields import Spec
@@ -29,7 +28,7 @@ class Stage:
 
     def inputs(self) -> Iterator[str]:
         """Keys of its inputs."""
-        keys = {node.id: node.key for node in self.plan.nodes}
+        keys = self.plan.keys
         return (keys[name] for name in self.node.inputs.values())
 
 
@@ -57,25 +56,25 @@ class Turns:
             raise
 
 
-def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Path) -> dict[str, Stage]:
-    """Return key -> stage for the stages that the store in `root` lacks, each once, in the order of the plans."""
+def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], cache: Store) -> dict[str, Stage]:
+    """Return key -> stage for the stages that the store lacks, each once, in the order of the plans."""
     missing: dict[str, Stage] = {}
     for plan, context in zip(plans, contexts, strict=True):
         for node in plan.nodes:
-            if not (root / ".store" / node.key).is_dir():
+            if not cache.has(node.key):
                 missing.setdefault(node.key, Stage(plan, context, node))
     return missing
 
 
-def max_parallel_stages(plans: Sequence[Plan], root: Path | None) -> int:
-    """Return how many processes the stages missing in `root`, or all stages if None, can keep busy: the largest number of stages at the
-    same depth from what exists."""
+def max_parallel_stages(plans: Sequence[Plan], cache: Store | None) -> int:
+    """Return how many processes the stages that the store lacks, or all stages without a store, can keep busy: the largest number of stages
+    at the same depth from what exists."""
     depths: dict[str, int] = {}
     for plan in plans:
-        keys = {node.id: node.key for node in plan.nodes}
+        keys = plan.keys
         for node in plan.nodes:
             before = [depths.get(keys[name], 0) for name in node.inputs.values()]
-            if root is None or not (root / ".store" / node.key).is_dir():
+            if cache is None or not cache.has(node.key):
                 depths[node.key] = 1 + max(before, default=0)
     return max(Counter(depths.values()).values(), default=1)
 
@@ -95,7 +94,7 @@ def build_missing(
             if any(needed in left for needed in stage.inputs()):
                 continue
             with cache.claimed(key) as is_ours:
-                if cache.path(key).is_dir():
+                if cache.has(key):
                     stage.context.seen[key] = False  # it did not exist before this run
                     stage.context.listener.built_elsewhere(stage.node.label, stage.plan.name)
                 elif is_ours:

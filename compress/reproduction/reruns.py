@@ -21,6 +21,7 @@ from ..provenance import TeacherOrigin
 from ..report import find_predictions, load_answers
 from ..results import RESULT, Result
 from ..spec.recipe import Recipe
+from ..store import Store
 from ..tasks import resolve_task
 
 _BEGUN = ".reproduced"  # in --out: the names of the runs that `reproduce` has begun there, a line each
@@ -51,7 +52,8 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
     (plan,) = plan_all(own)
     _check_inputs(recorded, plan)
     now = json.loads(json.dumps(with_display_paths(resolved_recipe(plan))))
-    stored = sum((own.root / ".store" / node.key).is_dir() for node in plan.nodes)
+    cache = Store.of_runs(own.root)
+    stored = sum(cache.has(node.key) for node in plan.nodes)
     return Rerun(recorded, own, plan, tuple(_changed_settings(_flat(recorded.recipe), _flat(now))), stored)
 
 

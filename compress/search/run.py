@@ -232,7 +232,7 @@ def _outcome(
         artifact = build_stage(point_request, plan.models[-1], listener)
     except CheckFailed as error:  # such as a training that learnt nothing; the others go on
         return Outcome(refused=str(error))
-    cache = Store(request.root / ".store")
+    cache = Store.of_runs(request.root)
     measured = _measure_trial(number, plan, sizes, artifact, cache, limits, latencies)
     cost = measured.size_mb if measured.latency_ms is None else measured.latency_ms
     info: dict[str, Any] = {name: value for name, value in asdict(measured).items() if name != "number"}
@@ -279,8 +279,7 @@ def _measure_trial(
     from ..evaluate import predict_onnx
 
     name, _, precision = plan.models[-1].rpartition("-")
-    keys = {node.id: node.key for node in plan.nodes}
-    checkpoint, onnx = cache.path(keys[plan.checkpoint(name)]), artifact.path / MODEL_FILES[precision]
+    checkpoint, onnx = cache.path(plan.keys[plan.checkpoint(name)]), artifact.path / MODEL_FILES[precision]
     data = plan.task.data
     encoded = plan.task.encoded("tuning", load_tokenizer(checkpoint), data.spec.max_length)
     config = read_config(checkpoint)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .artifacts import Artifact, Store
+from .artifacts import STORE, Artifact, Store
 from .failures import as_user_error
 from .hashing import hash_file, hash_folder, key
 
-__all__ = ["Artifact", "Store", "as_user_error", "hash_file", "hash_folder", "key"]
+__all__ = ["STORE", "Artifact", "Store", "as_user_error", "hash_file", "hash_folder", "key"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -17,6 +17,7 @@ from . import manifest
 from .failures import as_user_error
 
 Make = Callable[[Path, Path], dict[str, Any]]
+STORE = ".store"  # beside the runs whose artefacts it has
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Store:
         self._swept = False
         self._claimed: set[str] = set()
 
+    @classmethod
+    def of_runs(cls, folder: Path, on_notice: Callable[[str], None] | None = None) -> Self:
+        """The store of the runs in `folder`."""
+        return cls(folder / STORE, on_notice)
+
     def path(self, key: str) -> Path:
         """The path of the artefact `key`, existing or not."""
         return self.root / key
@@ -51,6 +57,10 @@ class Store:
     def work(self, key: str) -> Path:
         """The folder for checkpoints of the unfinished artefact `key`, existing or not."""
         return self.root / ".building" / key / "work"
+
+    def has(self, key: str) -> bool:
+        """Whether the artefact `key` exists; its bytes are not verified."""
+        return self.path(key).is_dir()
 
     def find(self, key: str) -> Artifact | None:
         """Return the artefact, every byte of it verified, or None.
@@ -62,7 +72,7 @@ class Store:
         folder = self.path(key)
         with as_user_error(self.root):
             try:
-                return self._verify_artifact(folder, key) if folder.is_dir() else None
+                return self._verify_artifact(folder, key) if self.has(key) else None
             except (manifest.DamagedError, FileNotFoundError) as problem:
                 self.last_problem = f"{folder}: {problem}"
                 return None
@@ -119,7 +129,7 @@ class Store:
                 started = time.perf_counter()
                 info = make(out, work)
                 manifest.write(out, key, describe, info, time.perf_counter() - started)
-                if self.path(key).is_dir():
+                if self.has(key):
                     self._discard(self.path(key), building)
                 out.rename(self.path(key))
                 sync(self.root)
@@ -179,7 +189,7 @@ class Store:
         for leftover in building.iterdir():
             with suppress(Timeout, OSError), FileLock(self.root / ".locks" / leftover.name, timeout=0):
                 for part in leftover.iterdir():
-                    if part.name != "work" or self.path(leftover.name).is_dir():
+                    if part.name != "work" or self.has(leftover.name):
                         shutil.rmtree(part, ignore_errors=True)
                 leftover.rmdir()  # fails, as intended, while it contains `work`
 

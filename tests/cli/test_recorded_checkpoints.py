@@ -10,8 +10,7 @@ import pytest
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
-from compress.cli.options import request_of
-from compress.cli.reproducing import words_of
+from compress.cli.reproducing import request_of, words_of
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
 from compress.pipeline.request import command_line, own_words

@@ -13,8 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 from worlds import TASK
 
-from compress.cli.options import request_of
-from compress.cli.reproducing import plan_reruns, words_of
+from compress.cli.reproducing import plan_reruns, request_of, words_of
 from compress.errors import CompressError
 from compress.models.cards import load_student, load_teacher
 from compress.pipeline import Listener, Request, plan_all

@@ -54,10 +54,6 @@ def labels(plan: Plan) -> list[str]:
     return [node.label for node in plan.nodes]
 
 
-def keys(plan: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in plan.nodes}
-
-
 def test_every_stage_in_its_order_and_what_it_is_made_from(case: Case):
     plan = case.plan()
     assert labels(plan) == [
@@ -83,7 +79,7 @@ def test_every_stage_in_its_order_and_what_it_is_made_from(case: Case):
 
 def test_without_text_what_needs_it_is_left_out_and_said(case: Case):
     plan = case.plan(corpus=False)
-    assert not {"text", "masked-lm", "encoder"} & keys(plan).keys()
+    assert not {"text", "masked-lm", "encoder"} & plan.keys.keys()
     assert plan.notes == (
         "general distillation is left out: no plain text was given; add it with --corpus PATH",
         "student narrow starts from random weights, which the texts of one task teach little: without plain text, better choose a "
@@ -111,7 +107,7 @@ def test_a_stage_that_is_asked_for_without_text_is_a_mistake(case: Case, stage: 
 def test_every_stage_can_be_switched_off(case: Case, stage: str):
     node_id = {"general": "encoder", "augment": "augmented"}.get(stage, stage)
     plan = case.plan(f"{stage}.enabled=false")
-    assert node_id not in keys(plan)
+    assert node_id not in plan.keys
     assert all(node_id not in node.inputs.values() for node in plan.nodes)
     assert stage not in [next(iter(s.values())).get("name", next(iter(s))) for s in resolved_recipe(plan)["stages"]]
 
@@ -162,18 +158,18 @@ def test_stages_that_serve_a_distill_stage_need_one(case: Case):
 
 
 def test_the_seed_of_what_comes_first_can_be_shared(case: Case):
-    own, shared = (keys(case.plan(seeds=(1,), base_seed=base)) for base in (None, 0))
-    first = keys(case.plan(seeds=(0,)))
+    own, shared = (case.plan(seeds=(1,), base_seed=base).keys for base in (None, 0))
+    first = case.plan(seeds=(0,)).keys
     before = {"teacher", "masked-lm", "encoder", "augmented", "text", "teacher-fp32"}
     assert {name for name in first if first[name] == shared[name]} == before
     assert {name for name in first if first[name] == own[name]} == {"text"}
 
 
 def test_keys_follow_what_a_stage_depends_on_and_nothing_else(case: Case):
-    plain = keys(case.plan())
+    plain = case.plan().keys
 
     def changed(*overrides: str) -> set[str]:
-        other = keys(case.plan(*overrides))
+        other = case.plan(*overrides).keys
         return {name for name in plain if plain[name] != other[name]}
 
     last = {"prediction", "student-fp32", "student-int8"}

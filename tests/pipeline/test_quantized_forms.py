@@ -29,26 +29,22 @@ def planned(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenize
     return plan
 
 
-def keys(plan: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in plan.nodes}
-
-
 def test_the_portable_file_is_a_model_of_its_own_before_the_last(planned: Planner) -> None:
     assert planned().models == ("teacher-fp32", "teacher-int8")
     both = planned("quantize.portable=true")
     assert both.models == ("teacher-fp32", "teacher-qdq", "teacher-int8")
-    assert keys(both)["teacher-int8"] == keys(planned())["teacher-int8"]  # the same file
+    assert both.keys["teacher-int8"] == planned().keys["teacher-int8"]  # the same file
     assert both.name != planned().name
 
 
 def test_a_file_for_cpus_without_vnni_is_a_model_of_its_own(planned: Planner) -> None:
     both = planned("quantize.avx2=true")
     assert both.models == ("teacher-fp32", "teacher-avx2", "teacher-int8")
-    assert keys(both)["teacher-int8"] == keys(planned())["teacher-int8"]
+    assert both.keys["teacher-int8"] == planned().keys["teacher-int8"]
     seven = planned("quantize.reduce_range=true")
-    assert keys(both)["teacher-avx2"] != keys(seven)["teacher-int8"]  # its file has another name
+    assert both.keys["teacher-avx2"] != seven.keys["teacher-int8"]  # its file has another name
     static = planned("quantize.avx2=true", "quantize.method=static")
-    assert keys(static)["teacher-avx2"] != keys(both)["teacher-avx2"]
+    assert static.keys["teacher-avx2"] != both.keys["teacher-avx2"]
     every = planned("quantize.avx2=true", "quantize.portable=true")
     assert every.models == ("teacher-fp32", "teacher-qdq", "teacher-avx2", "teacher-int8")
     with pytest.raises(CompressError, match="leave one of the two out"):
@@ -57,13 +53,13 @@ def test_a_file_for_cpus_without_vnni_is_a_model_of_its_own(planned: Planner) ->
 
 def test_the_key_of_a_calibrated_file_has_its_texts_and_settings(planned: Planner, tmp_path: Path) -> None:
     static = planned("quantize.method=static")
-    assert keys(static)["teacher-int8"] != keys(planned())["teacher-int8"]
+    assert static.keys["teacher-int8"] != planned().keys["teacher-int8"]
     fewer = planned("quantize.method=static", "quantize.calibration_examples=32")
-    assert keys(fewer)["teacher-int8"] != keys(static)["teacher-int8"]
+    assert fewer.keys["teacher-int8"] != static.keys["teacher-int8"]
     dynamic = planned("quantize.method=dynamic", "quantize.calibration_examples=32")
-    assert keys(dynamic) == keys(planned("quantize.method=dynamic"))  # dynamic quantization needs no calibration
+    assert dynamic.keys == planned("quantize.method=dynamic").keys  # dynamic quantization needs no calibration
     (tmp_path / "task.yaml").write_text(TASK.replace("train: 40", "train: 48"))
-    assert keys(planned("quantize.method=static"))["teacher-int8"] != keys(static)["teacher-int8"]
+    assert planned("quantize.method=static").keys["teacher-int8"] != static.keys["teacher-int8"]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +79,8 @@ def test_a_wrong_setting_is_named(planned: Planner, override: str, message: str)
 
 def test_words_of_4_bits_are_another_file_in_every_form(planned: Planner) -> None:
     forms = ("quantize.portable=true", "quantize.avx2=true")
-    eight, four = keys(planned(*forms, "quantize.word_bits=8")), keys(planned(*forms, "quantize.word_bits=4"))
-    assert eight == keys(planned(*forms))
+    eight, four = planned(*forms, "quantize.word_bits=8").keys, planned(*forms, "quantize.word_bits=4").keys
+    assert eight == planned(*forms).keys
     assert {name for name in eight if eight[name] != four[name]} == {"teacher-qdq", "teacher-avx2", "teacher-int8"}
 
 
@@ -143,7 +139,7 @@ def test_a_short_table_keeps_8_bits_and_the_run_says_so(
 
 def test_a_file_depends_on_what_its_method_reads_alone(planned: Planner) -> None:
     def key(*overrides: str) -> str:
-        return keys(planned(*(f"quantize.{word}" for word in overrides)))["teacher-int8"]
+        return planned(*(f"quantize.{word}" for word in overrides)).keys["teacher-int8"]
 
     methods = {name: key(f"method={name}") for name in ("dynamic", "static", "smoothquant", "auto")}
     assert len(set(methods.values())) == 4

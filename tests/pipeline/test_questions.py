@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from teacher_pairs import keys, make_world, plan
+from teacher_pairs import make_world, plan
 
 from compress.errors import CompressError
 from compress.pipeline.estimate import estimate
@@ -61,7 +61,7 @@ def test_several_teachers_answer_in_the_student_s_windows(world: Path) -> None:
     """Keys depend on the windows' tokenizer and length; states of several teachers cannot be compared."""
 
     def stage_keys(*teachers: str, **fields: Any) -> dict[str, str]:
-        return keys(plan(*teachers, task="asked.yaml", **fields))
+        return plan(*teachers, task="asked.yaml", **fields).keys
 
     both = stage_keys("tiny.yaml", "./bytes")
     assert {"teacher-logits", "teacher-2-logits", "ensemble"} <= both.keys()

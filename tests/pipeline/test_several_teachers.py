@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from recipe_runs import TEACHER
-from teacher_pairs import PAIR, STEPS, keys, make_world, plan, request
+from teacher_pairs import PAIR, STEPS, make_world, plan, request
 
 import compress
 from compress.pipeline import Plan, plan_all
@@ -65,7 +65,7 @@ def test_a_table_of_another_length_is_called_once(world: Path):
 
 def test_a_teacher_is_fine_tuned_as_it_is_alone(world: Path):
     """Runs with one teacher and with several then share it."""
-    both, first, second = keys(plan("tiny.yaml", "./bytes")), keys(plan("tiny.yaml")), keys(plan("./bytes"))
+    both, first, second = plan("tiny.yaml", "./bytes").keys, plan("tiny.yaml").keys, plan("./bytes").keys
     assert both["teacher"] == first["teacher"]
     assert both["teacher-fp32"] == first["teacher-fp32"]
     assert both["teacher-2"] == second["teacher"]
@@ -74,20 +74,20 @@ def test_a_teacher_is_fine_tuned_as_it_is_alone(world: Path):
 
 
 def test_the_ensemble_depends_on_every_teacher_and_not_on_their_order(world: Path):
-    one, turned, other = keys(plan("tiny.yaml", "./bytes")), keys(plan("./bytes", "tiny.yaml")), {}
+    one, turned, other = plan("tiny.yaml", "./bytes").keys, plan("./bytes", "tiny.yaml").keys, {}
     assert one["ensemble"] == turned["ensemble"]
     assert one["student"] != turned["student"]  # its weights start from the first teacher
-    three = keys(plan("tiny.yaml", "./bytes", "./words"))
-    other = keys(plan("tiny.yaml", "./words"))
+    three = plan("tiny.yaml", "./bytes", "./words").keys
+    other = plan("tiny.yaml", "./words").keys
     assert len({plan_keys["ensemble"] for plan_keys in (one, three, other)}) == 3
     assert three["teacher-2-logits"] == one["teacher-2-logits"]  # made once for both
-    changed = keys(plan("tiny.yaml", "./bytes", overrides=("finetune.max_steps=3", "distill.max_steps=3")))
+    changed = plan("tiny.yaml", "./bytes", overrides=("finetune.max_steps=3", "distill.max_steps=3")).keys
     assert changed["ensemble"] != one["ensemble"]
 
 
 def test_seeds_have_teachers_of_their_own_unless_there_is_a_base_seed(world: Path):
-    own = [keys(each) for each in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1)))]
-    shared = [keys(each) for each in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1), base_seed=0))]
+    own = [each.keys for each in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1)))]
+    shared = [each.keys for each in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1), base_seed=0))]
     assert own[0]["teacher-2"] != own[1]["teacher-2"]
     assert own[0]["ensemble"] != own[1]["ensemble"]
     assert shared[0]["ensemble"] == shared[1]["ensemble"] == own[0]["ensemble"]
@@ -97,8 +97,8 @@ def test_seeds_have_teachers_of_their_own_unless_there_is_a_base_seed(world: Pat
 def test_a_recipe_may_name_several_and_a_command_overrides_them(world: Path):
     recipe = compress.plan("logits", tasks="task.yaml", teacher="tiny.yaml")[0].recipe
     listed = recipe.model_copy(update={"teacher": ("tiny.yaml", "./bytes")})
-    assert keys(plan(recipe=listed, overrides=())) == keys(plan("tiny.yaml", "./bytes", overrides=()))
-    assert keys(plan("./words", recipe=listed)) == keys(plan("./words", recipe=recipe))
+    assert plan(recipe=listed, overrides=()).keys == plan("tiny.yaml", "./bytes", overrides=()).keys
+    assert plan("./words", recipe=listed).keys == plan("./words", recipe=recipe).keys
     assert type(recipe).model_validate({**recipe.model_dump(mode="json"), "teacher": ["a"]}).teacher == ("a",)
     with pytest.raises(ValueError, match="at least 1 item"):
         type(recipe).model_validate({**recipe.model_dump(mode="json"), "teacher": []})
@@ -112,7 +112,7 @@ def test_what_results_and_commands_name(world: Path):
     assert result_key(pair) != result_key(alone)
     options: Any = {"student": "narrow.yaml", "overrides": list(STEPS), "precision": "fp32"}
     (python,) = compress.plan("logits", tasks="task.yaml", teacher=["tiny.yaml", "./bytes"], **options)
-    assert keys(python) == keys(pair)
+    assert python.keys == pair.keys
 
 
 def test_the_resolved_recipe_leaves_to_cards_what_teachers_do_not_share(world: Path):
@@ -126,7 +126,7 @@ def test_the_resolved_recipe_leaves_to_cards_what_teachers_do_not_share(world: P
     assert "batch_size" not in settings
     assert settings["learning_rate"] == 1e-3
     again = Recipe.model_validate_json(json.dumps(document))
-    assert keys(plan("tiny.yaml", "other.yaml", recipe=again, overrides=())) == keys(pair)
+    assert plan("tiny.yaml", "other.yaml", recipe=again, overrides=()).keys == pair.keys
     assert resolved_recipe(plan("tiny.yaml", recipe=again, overrides=()))["stages"][0]["finetune"]["batch_size"] == 8
 
 
@@ -135,10 +135,10 @@ RATES = "finetune.learning_rate=[1e-3, 2e-3]"
 
 def test_each_teacher_chooses_its_own_rate_and_shares_the_choice_with_runs_of_it_alone(world: Path):
     pair, turned = (plan(*names, overrides=(RATES, *STEPS)) for names in (PAIR, PAIR[::-1]))
-    alone = keys(plan("./bytes", overrides=(RATES, *STEPS)))
+    alone = plan("./bytes", overrides=(RATES, *STEPS)).keys
     assert pair.candidates == {f"{name}-lr{rate}" for name in ("teacher", "teacher-2") for rate in ("0.001", "0.002")}
-    assert keys(pair)["teacher-2"] == alone["teacher"]
-    assert keys(pair)["ensemble"] == keys(turned)["ensemble"]
+    assert pair.keys["teacher-2"] == alone["teacher"]
+    assert pair.keys["ensemble"] == turned.keys["ensemble"]
     starts = [note.partition(",")[0] for note in pair.notes if "candidates" in note]
     assert starts == ["finetune of tiny: 2 candidates", "finetune of bytes: 2 candidates"]
 
@@ -162,7 +162,7 @@ def test_a_training_may_be_a_candidate_of_two_teachers(world: Path):
 def test_texts_of_another_length_have_a_table_of_their_own(world: Path):
     cut = ("prediction.max_length=16", "intermediate.enabled=false", "general.enabled=false", "augment.copies=1")
     pair = plan("tiny.yaml", "./bytes", recipe="tinybert", overrides=cut)
-    assert "ensemble-16" in keys(pair)
+    assert "ensemble-16" in pair.keys
     node = next(node for node in pair.nodes if node.id == "prediction")
     assert node.inputs["ensemble"] == "ensemble-16"
     logits = next(node for node in pair.nodes if node.id == "teacher-2-logits-16")

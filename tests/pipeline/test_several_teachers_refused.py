@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pretrained_toys import encoder_folder
 from recipe_runs import TASK, TEACHER
-from teacher_pairs import keys, make_world, plan
+from teacher_pairs import make_world, plan
 
 from compress.cli.plans import plan_document
 from compress.errors import CompressError
@@ -53,7 +53,7 @@ def test_one_card_with_other_settings_is_another_teacher(world: Path):
     """Cards with random weights, which start the same and are trained differently."""
     other = TEACHER.replace("name: tiny", "name: other").replace("max_steps: 3", "max_steps: 2")
     Path("other.yaml").write_text(other)
-    assert "teacher-2" in keys(plan("tiny.yaml", "other.yaml", overrides=()))
+    assert "teacher-2" in plan("tiny.yaml", "other.yaml", overrides=()).keys
 
 
 def test_a_recipe_without_a_student(world: Path):
@@ -92,7 +92,7 @@ def test_a_student_that_learns_from_labels_alone_reads_no_table(world: Path):
     """As in a row of an ablation; the ensemble's scores are still reported."""
     pair = plan("tiny.yaml", "./bytes", overrides=("distill.losses=[{name: hard_label}]",))
     assert next(node for node in pair.nodes if node.id == "student").inputs == {"teacher": "teacher"}
-    assert "ensemble" in keys(pair)
+    assert "ensemble" in pair.keys
 
 
 def test_a_kind_of_task_whose_answers_have_no_mean(world: Path, monkeypatch: pytest.MonkeyPatch):
@@ -102,7 +102,7 @@ def test_a_kind_of_task_whose_answers_have_no_mean(world: Path, monkeypatch: pyt
     assert message == (
         "task tiny-task: answers of several teachers (tiny, bytes) to a classification task cannot be averaged; give one --teacher"
     )
-    assert keys(plan("tiny.yaml"))
+    assert plan("tiny.yaml").keys
 
 
 def test_a_teacher_with_too_few_positions(world: Path):

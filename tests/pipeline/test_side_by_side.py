@@ -153,7 +153,7 @@ def test_a_stage_is_claimed_before_its_inputs_are_read(world: Path, monkeypatch:
     def work() -> None:
         contexts = [Context(plan.task, plan.precision, 1, Listener()) for plan in plans]
         cache = Store(world / "runs/.store", on_notice=waited.append)
-        build_missing(missing_stages(plans, contexts, world / "runs"), cache, Turns(plans, Listener()))
+        build_missing(missing_stages(plans, contexts, cache), cache, Turns(plans, Listener()))
 
     monkeypatch.setattr("compress.pipeline.side_by_side.build_nodes", build)
     with ThreadPoolExecutor(2) as pool:
@@ -167,7 +167,7 @@ def test_what_another_process_is_at_is_left_to_it_and_taken_up_where_that_ends(w
     request = replace(request_of(world), seeds=(0, 1))
     plans, heard, cache = plan_all(request), Heard(), Store(world / "runs/.store")
     contexts = [Context(plan.task, plan.precision, 1, heard) for plan in plans]
-    missing = missing_stages(plans, contexts, request.root)
+    missing = missing_stages(plans, contexts, Store.of_runs(request.root))
     first = plans[0].nodes[0].key
     assert next(iter(missing)) == first
     with Store(world / "runs/.store").claimed(first) as mine:  # the other process
@@ -191,7 +191,7 @@ def test_what_vanishes_meanwhile_is_made_again(world: Path) -> None:
     teacher, *others = (node.key for node in plan.nodes)
     for key in others:
         shutil.rmtree(cache.path(key))
-    missing = missing_stages([plan], [Context(plan.task, plan.precision, 1, Heard())], request.root)
+    missing = missing_stages([plan], [Context(plan.task, plan.precision, 1, Heard())], Store.of_runs(request.root))
     assert set(missing) == set(others)
     shutil.rmtree(cache.path(teacher))
     build_missing(missing, cache, Turns([plan], Listener()))
@@ -209,9 +209,10 @@ def test_what_a_stage_has_to_say_is_said_whoever_built_it(world: Path) -> None:
 
 def test_the_chain_of_one_run_has_all_cores(world: Path) -> None:
     plans = plan_all(replace(request_of(world), seeds=(0, 1, 2)))
-    assert [max_parallel_stages(plans[:count], world / "runs") for count in (1, 3)] == [1, 3]
+    cache = Store.of_runs(world / "runs")
+    assert [max_parallel_stages(plans[:count], cache) for count in (1, 3)] == [1, 3]
     run_all(request_of(world))
-    assert max_parallel_stages(plans, world / "runs") == 2
+    assert max_parallel_stages(plans, cache) == 2
 
 
 def test_what_is_interrupted_goes_on_with_as_many_threads(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +258,7 @@ def test_what_another_process_has_made_is_heard_of_once(world: Path) -> None:
     request = replace(request_of(world), seeds=(0, 1))
     plans, heard = plan_all(request), Heard()
     contexts = [Context(plan.task, plan.precision, 1, heard) for plan in plans]
-    missing = missing_stages(plans, contexts, request.root)
+    missing = missing_stages(plans, contexts, Store.of_runs(request.root))
     run_all(request_of(world))
     build_missing(missing, Store(world / "runs/.store"), Turns(plans, heard))
     assert heard.elsewhere == [(node.label, plans[0].name) for node in plans[0].nodes]

@@ -10,7 +10,6 @@ from family_teachers import teacher_of
 from static_toys import plan, static_world
 
 from compress.errors import CompressError
-from compress.pipeline import Plan
 
 
 @pytest.fixture(scope="module")
@@ -18,20 +17,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return static_world(tmp_path_factory.mktemp("static"))
 
 
-def keys(planned: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in planned.nodes}
-
-
 def test_the_table_s_key_is_of_what_it_depends_on(world: Path) -> None:
-    before = keys(plan(world))
-    later = keys(plan(world, "distill.learning_rate=0.1", "distill.max_length=12"))
+    before = plan(world).keys
+    later = plan(world, "distill.learning_rate=0.1", "distill.max_length=12").keys
     assert later["token_vectors"] == before["token_vectors"] and later["student"] != before["student"]
-    assert keys(plan(world, seeds=(1,), base_seed=0))["token_vectors"] == before["token_vectors"]
+    assert plan(world, seeds=(1,), base_seed=0).keys["token_vectors"] == before["token_vectors"]
     for more in ("hidden: 16", "static: {rarity: 0.1}", "static: {states: mean}"):
         (world / "own.yaml").write_text(f"name: own\ntitle: Own\narchitecture: static\ninit: static\n{more}\n")
-        own = keys(plan(world, student=str(world / "own.yaml")))
+        own = plan(world, student=str(world / "own.yaml")).keys
         assert own["token_vectors"] != before["token_vectors"] and own["teacher"] == before["teacher"]
-    assert keys(plan(world, "finetune.epochs=2"))["token_vectors"] != before["token_vectors"]
+    assert plan(world, "finetune.epochs=2").keys["token_vectors"] != before["token_vectors"]
 
 
 GENERAL = """

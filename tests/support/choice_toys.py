@@ -58,10 +58,6 @@ def plan(world: Path, *overrides: str, **options: Any) -> Plan:
     return plan_all(request(world, *overrides, **options))[0]
 
 
-def keys(planned: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in planned.nodes}
-
-
 class Recorder(Listener):
     def __init__(self) -> None:
         self.stages: list[str] = []

@@ -42,7 +42,3 @@ def request(*teachers: str, task: str = "task.yaml", recipe: Any = "logits", **f
 def plan(*teachers: str, **fields: Any) -> Plan:
     (planned,) = plan_all(request(*teachers, **fields))
     return planned
-
-
-def keys(planned: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in planned.nodes}

@@ -34,7 +34,7 @@ def add_changed(
     model = before if before != "teacher" else own or name
     name = draft.add(kind, name, model, spec, described, inputs=inputs, outside=outside, stage=stage)
     draft.sizes[model] = draft.sizes[before]
-    draft.latest[model], draft.current = name, model
+    draft.advance(model, name)
 
 
 def activation_of(nodes: Iterable[Node[Spec]], model: str) -> str | None:

@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from ... import store
 from ...errors import CompressError
 from ...fields import Spec
 from ...machine import versions
-from ...models.cards import StudentCard
-from ...models.dimensions import Dimensions
-from ...spec.kinds import KINDS
-from ...spec.recipe import Recipe
 from .node import KindFacts, Node
+from .parts import RunParts
 from .plan import Plan
-from .sources import TaskSource, TextSource
-from .teachers import TeacherSource, by_model
+from .teachers import TeacherSource
 
 S = TypeVar("S", bound=Spec)
 
 
-@dataclass
-class Draft:
+@dataclass(frozen=True, kw_only=True)
+class Draft(RunParts):
     """The state of planning. `refit`: fine-tune a teacher that has a head already. `latest`: model -> node that made its last checkpoint;
-    `current`: the model that the next stage takes."""
+    the next stage takes the last of these models."""
 
-    recipe: Recipe
-    task: TaskSource
-    teacher: TeacherSource
-    student: StudentCard | None
-    corpus: TextSource | None
-    seed: int
-    base_seed: int
-    precision: str
     refit: bool
-    sizes: dict[str, Dimensions]
     nodes: list[Node[Spec]] = field(default_factory=list)
     latest: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    current: str = "teacher"
-    pretrained: TeacherSource | None = None
-    others: tuple[TeacherSource, ...] = ()
+
+    @property
+    def current(self) -> str:
+        """The model that the next stage takes."""
+        return next(reversed(self.latest), "teacher")
+
+    def advance(self, model: str, node: str) -> None:
+        """Make the checkpoint of `node` the last one of `model`, which the next stage takes."""
+        self.latest.pop(model, None)
+        self.latest[model] = node
 
     def adopts(self, teacher: TeacherSource) -> bool:
         """Whether that teacher is used as it is: fine-tuned already, or for a task whose labels train none."""
-        learnt = KINDS[self.task.spec.kind].learnt
-        return not learnt or (teacher.is_fine_tuned(self.task.spec.kind) and not self.refit)
-
-    @property
-    def teachers(self) -> dict[str, TeacherSource]:
-        """Model name of each teacher in the plan -> its source."""
-        return by_model(self.teacher, self.others)
-
-    @property
-    def shares_tokenizer(self) -> bool:
-        """Whether teacher and student tokenize texts alike."""
-        return self.teacher.shares_tokenizer(self.pretrained)
+        return not self.learns_labels or (teacher.is_fine_tuned(self.task.spec.kind) and not self.refit)
 
     def add(
         self,
@@ -104,18 +87,5 @@ class Draft:
 
     def plan(self) -> Plan:
         """Return the finished plan."""
-        return Plan(
-            self.recipe,
-            self.task,
-            self.teacher,
-            self.student,
-            self.corpus,
-            self.seed,
-            self.base_seed,
-            self.precision,
-            tuple(self.nodes),
-            self.sizes,
-            tuple(self.notes),
-            self.pretrained,
-            self.others,
-        )
+        parts = {each.name: getattr(self, each.name) for each in fields(RunParts)}
+        return Plan(**parts, nodes=tuple(self.nodes), notes=tuple(self.notes))

@@ -63,7 +63,7 @@ def described_student(draft: Draft) -> dict[str, Any]:
     if draft.student is None:
         return {}
     if draft.pretrained is not None:
-        pooling = {} if KINDS[draft.task.spec.kind].learnt else {"pooling": draft.pretrained.pooling[0]}
+        pooling = {} if draft.learns_labels else {"pooling": draft.pretrained.pooling[0]}
         return {"student": {"init": draft.student.init}, **pooling}
     conversion = {"conversion": CONVERSION} if draft.student.init == "convert" else {}
     return {"student": draft.student.model_dump(mode="json", exclude={"title"}), **conversion}

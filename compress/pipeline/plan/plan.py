@@ -7,42 +7,28 @@ from typing import Any
 
 from ... import store
 from ...fields import Spec
-from ...models.cards import StudentCard
 from ...models.dimensions import Dimensions, usable_positions
-from ...spec.recipe import Recipe
 from .node import Node
-from .sources import TaskSource, TextSource
-from .teachers import TeacherSource, by_model
+from .parts import RunParts
+from .teachers import TeacherSource
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, kw_only=True)
+class Plan(RunParts):
     """One run: a recipe on a task with a seed. Nodes are in the order in which they can run.
 
-    `notes`: what the plan leaves out of the recipe, and why, a line each. `pretrained`: the checkpoint that the student starts from, if it
-    has its own. `others`: the teachers besides the first, `teacher`. `requested_as`: the name or path of the recipe in
-    the request; None if it was passed as an object.
+    `notes`: what the plan leaves out of the recipe, and why, a line each. `requested_as`: the name or path of the recipe in the request;
+    None if it was passed as an object.
     """
 
-    recipe: Recipe
-    task: TaskSource
-    teacher: TeacherSource
-    student: StudentCard | None
-    corpus: TextSource | None
-    seed: int
-    base_seed: int
-    precision: str
     nodes: tuple[Node[Spec], ...]
-    sizes: dict[str, Dimensions]
     notes: tuple[str, ...] = ()
-    pretrained: TeacherSource | None = None
-    others: tuple[TeacherSource, ...] = ()
     requested_as: str | None = None
 
     @property
     def name(self) -> str:
         """A readable name, different for any two runs that differ."""
-        digest = store.key("run", 1, self.recipe_document, {node.id: node.key for node in self.nodes}, {})
+        digest = store.key("run", 1, self.recipe_document, self.keys, {})
         teacher = self.teacher.card.name + (f"+{len(self.others)}" if self.others else "")
         return f"{self.recipe.name}-{teacher}-{self.task.spec.name}-seed{self.seed}-{digest[:6]}"
 
@@ -52,9 +38,9 @@ class Plan:
         return self.recipe.model_dump(mode="json", exclude={"title", "description", "paper"})
 
     @property
-    def teachers(self) -> dict[str, TeacherSource]:
-        """Model name of each teacher in the plan -> its source."""
-        return by_model(self.teacher, self.others)
+    def keys(self) -> dict[str, str]:
+        """Id of each node -> its key."""
+        return {node.id: node.key for node in self.nodes}
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -77,23 +63,12 @@ class Plan:
         return self.sizes[node.kind.trained_model or node.model]
 
     def source_of(self, node: Node[Spec]) -> TeacherSource:
-        """The checkpoint that gives the model of `node` its tokenizer, and its config except for sizes."""
+        """As `source`, for the model of `node`."""
         return self.source(node.kind.trained_model or node.model)
-
-    def source(self, model: str) -> TeacherSource:
-        """As `source_of`, for a teacher or `student`."""
-        if model == "student" and self.pretrained is not None:
-            return self.pretrained
-        return self.teachers.get(model, self.teacher)
 
     def positions_of(self, node: Node[Spec]) -> int:
         """The longest text in tokens that the model of `node`, and the teacher, can read."""
         return min(usable_positions(source.config) for source in (self.teacher, self.source_of(node)))
-
-    @property
-    def shares_tokenizer(self) -> bool:
-        """Whether teacher and student tokenize texts alike."""
-        return self.teacher.shares_tokenizer(self.pretrained)
 
     def needed_for(self, name: str) -> tuple[Node[Spec], ...]:
         """The node `name` and all that it depends on, in the order of the plan."""

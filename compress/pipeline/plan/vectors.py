@@ -12,7 +12,6 @@ from ...losses.soft_target import SoftTarget
 from ...models.families import FAMILIES
 from ...models.sentence_encoders.folders import POOLING, vector_notes
 from ...models.sentence_encoders.vector_layers import LAST, MIX, vector_words
-from ...spec.kinds import KINDS
 from ...spec.stages import Losses
 from .draft import Draft
 from .fields import check_kind
@@ -20,11 +19,6 @@ from .teachers import TeacherSource
 
 L = TypeVar("L", bound=Losses)
 _OF_ALL_LAYERS = ("pretrain", "general", "masked_lm")  # stages
-
-
-def learns_labels(draft: Draft) -> bool:
-    """Whether the task's labels train models."""
-    return KINDS[draft.task.spec.kind].learnt
 
 
 def check_mix(draft: Draft) -> None:
@@ -35,7 +29,7 @@ def check_mix(draft: Draft) -> None:
         return
     where = f"student {card.name}: vector_layers: found {MIX}"
     family = FAMILIES[draft.sizes["student"].architecture]
-    if learns_labels(draft):
+    if draft.learns_labels:
         kind = with_article(draft.task.spec.kind)
         raise CompressError(f"{where}, which is for vectors, and {draft.task.spec.name} is {kind} task; leave it out")
     if not family.fast_graph:
@@ -53,7 +47,7 @@ def pooling_notes(draft: Draft) -> list[str]:
     """Return notes on each checkpoint that does not specify its pooling, and on how sentence-transformers treats the teacher differently.
     CompressError: a checkpoint whose vectors cannot be made here."""
     _check_layers(draft)
-    if learns_labels(draft):
+    if draft.learns_labels:
         return []
     sources = {"teacher": draft.teacher} | ({} if draft.pretrained is None else {"student": draft.pretrained})
     lines = []
@@ -94,7 +88,7 @@ def _check_layers(draft: Draft) -> None:
     if not chosen:
         return
     where = f"teacher {chosen[0].card.name}: layers: found {chosen[0].card.layers}"
-    if learns_labels(draft):
+    if draft.learns_labels:
         raise CompressError(
             f"{where}, which is for vectors, and {draft.task.spec.name} is {with_article(draft.task.spec.kind)} task; leave it out"
         )
@@ -111,7 +105,7 @@ def vector_losses(draft: Draft, spec: L, stage: str, *, student: str = "student"
     another width than the teacher's have no cosine with the teacher's: `similarity_mse` replaces the losses on them.
     """
     check_kind(draft, spec, stage)
-    if learns_labels(draft):
+    if draft.learns_labels:
         return spec
     widths = draft.sizes[student].hidden, draft.sizes[against].hidden
     kept = [loss for loss in spec.losses if not _on_labels(loss)]

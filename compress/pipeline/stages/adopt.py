@@ -20,7 +20,6 @@ from ...spec.kinds import KINDS
 from ...tasks import TASK_KINDS, TrainingData, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
 from ..plan.teachers import TeacherSource
-from ..plan.vectors import learns_labels
 from ..training.labels import label_order, reorder_head
 from .base_teacher import PRETRAINED, base_teacher, pretrained_inputs
 
@@ -52,7 +51,7 @@ class AdoptInfo(TypedDict):
 def add_adopted(draft: Draft, model: str = "teacher") -> None:
     """Add the node of the teacher that plans call `model`."""
     outside = {"teacher": draft.teachers[model].identity, "data": draft.task.fingerprint}
-    if not learns_labels(draft):
+    if not draft.learns_labels:
         source, inputs = draft.teachers[model], pretrained_inputs(draft)
         described: dict[str, Any] = {"kind": draft.task.spec.kind, "pooling": source.pooling[0]}
         described |= {} if source.card.layers == LAST else {"layers": source.card.layers}
@@ -63,11 +62,11 @@ def add_adopted(draft: Draft, model: str = "teacher") -> None:
     if not draft.task.names_tuning:
         named = SEEN_TUNING.replace("the teacher", f"teacher {draft.teachers[model].card.name}", 1)
         notes = (named, SEEN_BY_SEVERAL) if draft.others else (SEEN_TUNING,)
-        draft.notes += [note for note in notes if note not in draft.notes]
+        draft.notes.extend([note for note in notes if note not in draft.notes])
 
 
 def check(plan: Plan, node: Node[Adopt]) -> None:
-    if KINDS[plan.task.spec.kind].learnt:
+    if plan.learns_labels:
         _order(plan.source_of(node), plan.task.data)
 
 
@@ -129,7 +128,7 @@ def label_notes(source: TeacherSource, data: TrainingData) -> list[str]:
 
 def planned_label_notes(plan: Plan) -> list[str]:
     """Return the `label_notes` of all teachers that the plan adopts; reads the data."""
-    adopted = [node for node in plan.nodes if node.kind is ADOPT and KINDS[plan.task.spec.kind].learnt]
+    adopted = [node for node in plan.nodes if node.kind is ADOPT and plan.learns_labels]
     return [note for node in adopted for note in label_notes(plan.source_of(node), plan.task.data)]
 
 

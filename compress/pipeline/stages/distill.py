@@ -64,8 +64,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     described |= described_projections(draft, spec)
     outside = {"data": draft.task.fingerprint} | own_checkpoint(draft)
     draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)
-    draft.latest["student"] = name
-    draft.current = "student"
+    draft.advance("student", name)
 
 
 def run(job: Job[Distill]) -> TrainingInfo:

@@ -37,7 +37,7 @@ def add_export(draft: Draft, spec: Export) -> None:
 
 def no_fast_graph(draft: Draft, model: str) -> str | None:
     """Return why the checkpoint of `model` has no fast graph, None if it has one."""
-    source = draft.pretrained if model == "student" and draft.pretrained is not None else draft.teacher
+    source = draft.source(model)
     own = activation_of(draft.nodes, model)
     return fast_graph_problem(source.config, family=draft.sizes[model].architecture, activation=own)
 

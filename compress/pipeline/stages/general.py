@@ -21,7 +21,6 @@ from ..plan.fields import (
     own_checkpoint,
     seeded_fields,
 )
-from ..plan.vectors import learns_labels
 from ..training.info import TrainingInfo
 from ..training.text import stage_losses, text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
@@ -68,7 +67,7 @@ def plan(draft: Draft, stage: Stage) -> None:
 def _add(draft: Draft, stage: Stage) -> None:
     spec: General = stage.spec
     learns = any(loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in spec.losses)
-    if learns and learns_labels(draft) and draft.teacher.is_fine_tuned(draft.task.spec.kind):
+    if learns and draft.learns_labels and draft.teacher.is_fine_tuned(draft.task.spec.kind):
         draft.notes.append(f"{stage.id} distillation learns from the fine-tuned teacher: no other was given")
     if not draft.shares_tokenizer:
         raise draft.fails(

@@ -17,7 +17,6 @@ from ...spec.stages import Pretrain
 from ..plan import TRAINING, Draft, Job, Kind
 from ..plan.fields import WITHOUT_TEXT, check_text, seeded_fields
 from ..plan.teachers import TeacherSource
-from ..plan.vectors import learns_labels
 from ..training.info import TrainingInfo
 from ..training.text import stage_losses, text_of, uses_mlm, with_masking
 from .base_teacher import PRETRAINED
@@ -30,7 +29,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     card, sizes = draft.teacher.card, draft.sizes["teacher"]
     if draft.corpus is None:
         raise draft.fails(stage.id, f"{WITHOUT_TEXT}, or leave the stage out with --set {stage.id}.enabled=false")
-    if learns_labels(draft) and draft.adopts(draft.teacher):
+    if draft.learns_labels and draft.adopts(draft.teacher):
         raise draft.fails(
             stage.id,
             f"teacher {card.name} is fine-tuned already; give --refit to train it on text and then on the task",

@@ -62,7 +62,7 @@ def plan(draft: Draft, stage: Stage) -> None:
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         described |= _machine(quantizer)
         draft.add(QUANTIZE, f"{model}-{precision}", model, spec, described, inputs=inputs, outside=read)
-    draft.notes += unread_fields(spec, stage.id)
+    draft.notes.extend(unread_fields(spec, stage.id))
 
 
 def unread_fields(spec: Quantize, stage: str) -> list[str]:

@@ -40,7 +40,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     if FAMILIES[name] not in prunable_families():
         known = ", ".join(family.name for family in prunable_families())
         raise draft.fails(stage.id, f"fits layers with weights of their own, those of {known}; found {name}: {remedy}")
-    source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
+    source = draft.source(draft.current)
     if source.config.get(FAMILIES[source.config["model_type"]].own_name("hidden_act")) == stage.spec.activation:
         raise draft.fails(stage.id, f"{source.card.name} has ReLU already; {remedy}")
     described = {"examples": stage.spec.examples, "seed": draft.seed} | described_threshold(draft)

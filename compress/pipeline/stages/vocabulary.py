@@ -68,7 +68,7 @@ def _check_spec(draft: Draft, stage: Stage) -> Vocabulary:
             stage.id,
             f"min_count: {spec.min_count} applies to plain text, and none is read: {why}; or leave min_count out",
         )
-    source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
+    source = draft.source(draft.current)
     try:
         tokenizer = source.tokenizer
         permanent = len(permanent_tokens(tokenizer, named_tokens(source.config)))

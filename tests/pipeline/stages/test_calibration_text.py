@@ -139,7 +139,7 @@ def test_it_is_refused_before_anything_is_made(
     first = plan_all(request())[0]
     lines(text, [f"a dull film {number}" for number in range(32)])
     second = plan_all(request())[0]
-    keys = [{node.id: node.key for node in plan.nodes}["teacher-int8"] for plan in (first, second)]
+    keys = [plan.keys["teacher-int8"] for plan in (first, second)]
     assert keys[0] != keys[1]
     lines(text, ReportedSource.of(first.task).data.splits["dev"].texts[0] * 4)
     with pytest.raises(CompressError, match="on which scores are reported"):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from choice_toys import RATES, TASK, choice_world, keys, plan
+from choice_toys import RATES, TASK, choice_world, plan
 from tokenizers import Tokenizer
 
 from compress.errors import CompressError
@@ -30,28 +30,28 @@ def test_a_candidate_is_the_training_with_that_value_alone(world: Path):
     assert [*several.nodes[4].inputs.values()] == names == sorted(several.candidates)
     for name, rate, epochs in zip(names, ("2e-5", "2e-5", "3e-5", "3e-5"), (3, 4.5, 3, 4.5), strict=True):
         alone = plan(world, f"finetune.learning_rate={rate}", f"finetune.epochs={epochs}")
-        assert keys(several)[name] == keys(alone)["teacher"]
+        assert several.keys[name] == alone.keys["teacher"]
         assert not alone.candidates and alone.nodes[0].kind.name == "finetune"
     assert several.checkpoint("teacher") == "teacher"
 
 
 def test_one_value_in_a_list_is_that_value(world: Path):
-    assert keys(plan(world, "finetune.epochs=[4]")) == keys(plan(world, "finetune.epochs=4"))
+    assert plan(world, "finetune.epochs=[4]").keys == plan(world, "finetune.epochs=4").keys
     several = plan(world, "finetune.epochs=[4]", "finetune.learning_rate=[2e-5, 3e-5]")
-    assert [*keys(several)][:3] == ["teacher-lr2e-05", "teacher-lr3e-05", "teacher"]
+    assert [*several.keys][:3] == ["teacher-lr2e-05", "teacher-lr3e-05", "teacher"]
 
 
 def test_the_order_which_decides_between_equals_is_in_the_key_of_the_choice(world: Path):
     first, second = (plan(world, f"finetune.epochs=[{values}]") for values in ("3, 4", "4, 3"))
-    assert keys(first)["teacher"] != keys(second)["teacher"]
-    assert keys(first)["teacher-epochs3"] == keys(second)["teacher-epochs3"]
+    assert first.keys["teacher"] != second.keys["teacher"]
+    assert first.keys["teacher-epochs3"] == second.keys["teacher-epochs3"]
 
 
 def test_a_task_may_have_values_of_its_own(world: Path):
     several = plan(
         world, "finetune.epochs=[3, 4]", "finetune.per_task.toy.epochs=7", "finetune.learning_rate=[1e-5,2e-5]"
     )
-    assert [*keys(several)][:2] == ["teacher-lr1e-05", "teacher-lr2e-05"]
+    assert [*several.keys][:2] == ["teacher-lr1e-05", "teacher-lr2e-05"]
     assert {node.spec.epochs for node in several.nodes[:3]} == {7.0}  # type: ignore[attr-defined]
     assert not plan(world, "finetune.epochs=[3, 4]", "finetune.per_task.toy.epochs=7").candidates
 

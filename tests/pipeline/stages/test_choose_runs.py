@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from choice_toys import BRIEF, LEARNS, Recorder, choice_world, keys, plan, request
+from choice_toys import BRIEF, LEARNS, Recorder, choice_world, plan, request
 from tokenizers import Tokenizer
 
 from compress.bundle import ship, take_checkpoint
@@ -80,7 +80,7 @@ def test_the_resolved_recipe_makes_the_same_stages(ran: Ran):
     document = ran.result.recipe
     assert document["stages"][0]["finetune"]["learning_rate"] == [1e-9, 1e-2, 3e-3]
     again = Recipe.model_validate_json(json.dumps(document))
-    assert keys(plan(ran.world, recipe=again, teacher="learner.yaml")) == keys(ran.plan)
+    assert plan(ran.world, recipe=again, teacher="learner.yaml").keys == ran.plan.keys
     assert resolved_recipe(ran.plan) == document
     listener = Recorder()
     (result,) = run_all(request(ran.world, recipe=again, teacher="learner.yaml"), listener)
@@ -148,7 +148,7 @@ def test_a_bundle_has_what_was_chosen(ran: Ran):
 
 
 def test_a_damaged_choice_is_made_again_without_training(ran: Ran):
-    config = ran.world / "runs" / ".store" / keys(ran.plan)["teacher"] / "config.json"
+    config = ran.world / "runs" / ".store" / ran.plan.keys["teacher"] / "config.json"
     text = config.read_text()
     config.unlink()
     config.write_text(text.replace("bert", "bort"))
@@ -179,7 +179,7 @@ def test_where_files_cannot_be_linked_they_are_copied(world: Path, monkeypatch: 
     monkeypatch.setattr("compress.pipeline.stages.choose.os.link", refuse)
     two_lengths = request(world, *BRIEF, "finetune.epochs=[60, 50]")
     run_all(two_lengths)
-    ours = keys(plan_all(two_lengths)[0])
+    ours = plan_all(two_lengths)[0].keys
     first, chosen = (
         world / "runs" / ".store" / ours[name] / "model.safetensors" for name in ("teacher-epochs60", "teacher")
     )

@@ -94,7 +94,7 @@ def test_a_student_as_wide_as_its_teacher_has_no_file_and_the_key_of_before(
 
     def keys(name: str) -> dict[str, str]:
         overrides, width = chosen[name]
-        return {node.id: node.key for node in planned(world, *overrides, width=width).nodes}
+        return planned(world, *overrides, width=width).keys
 
     now = {name: keys(name) for name in chosen}
     artifacts = run_stages(world, planned(world, width=32), *STAGES)

@@ -58,10 +58,6 @@ def planned(world: Path, recipe: str, *overrides: str) -> Plan:
     return plan_all(request)[0]
 
 
-def keys(plan: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in plan.nodes}
-
-
 def test_the_student_of_the_recipe_is_trained_on(world: Path) -> None:
     (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
     recipe, task = "distilbert-int8-qat", str(world / "task.yaml")
@@ -82,7 +78,7 @@ def test_a_trained_teacher_is_a_model_beside_the_baseline(world: Path) -> None:
 
 
 def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
-    base, trained = keys(planned(world, "alone")), "teacher-qat"
+    base, trained = planned(world, "alone").keys, "teacher-qat"
     for override in (
         "quantize.reduce_range=true",
         "quantize.exclude=[pooler]",
@@ -91,12 +87,12 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
         "quantize_aware.smooth=false",
         "quantize_aware.losses=[{name: soft_target}]",
     ):
-        assert keys(planned(world, "alone", override))[trained] != base[trained], override
+        assert planned(world, "alone", override).keys[trained] != base[trained], override
     for override in (
         "quantize.bias_correction=true",
         "quantize.alpha=0.5",
     ):  # it has no texts to correct with, and sets its own
-        assert keys(planned(world, "alone", override)) == base
+        assert planned(world, "alone", override).keys == base
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_it_may_be_trained_for_int8_afterwards(world: Path) -> None:
 
 def test_keys_are_of_what_the_stage_depends_on(world: Path) -> None:
     def keys(*overrides: str) -> dict[str, str]:
-        return {node.id: node.key for node in planned(world, *overrides).nodes}
+        return planned(world, *overrides).keys
 
     usual = keys()
     assert keys("quantize.method=dynamic")["teacher-relu"] == usual["teacher-relu"]

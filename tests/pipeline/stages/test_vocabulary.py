@@ -34,25 +34,21 @@ def plan(world: Path, *overrides: str, name: str = "vocabulary-int8", teacher: s
     return plan_all(request)[0]
 
 
-def keys(plan: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in plan.nodes}
-
-
 def test_keys_are_of_what_the_stage_depends_on(world: Path) -> None:
     text, name = (str(world / "text.txt"),), "teacher-vocabulary"
-    before = keys(plan(world))
-    assert keys(plan(world, "quantize.method=dynamic"))[name] == before[name]
-    assert keys(plan(world, "vocabulary.corpus=false", corpus=text))[name] == before[name]
+    before = plan(world).keys
+    assert plan(world, "quantize.method=dynamic").keys[name] == before[name]
+    assert plan(world, "vocabulary.corpus=false", corpus=text).keys[name] == before[name]
     others = [
-        keys(plan(world, "vocabulary.most=200")),
-        keys(plan(world, corpus=text)),
-        keys(plan(world, "vocabulary.min_count=2", corpus=text)),
-        keys(plan(world, "finetune.max_steps=1")),
+        plan(world, "vocabulary.most=200").keys,
+        plan(world, corpus=text).keys,
+        plan(world, "vocabulary.min_count=2", corpus=text).keys,
+        plan(world, "finetune.max_steps=1").keys,
     ]
     assert len({variant[name] for variant in others} | {before[name]}) == 5
     off = plan(world, "vocabulary.enabled=false")
     assert off.models == ("teacher-fp32", "teacher-int8")
-    assert keys(off) == keys(plan(world, name="int8"))
+    assert off.keys == plan(world, name="int8").keys
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from ....tasks import TaskBatches
 from ...plan import TRAINING, Draft, Job, Kind
 from ...plan.changed import add_changed
 from ...plan.fields import described_threshold
-from ...plan.vectors import learns_labels
 from ...training.info import Threshold
 from ..export import no_fast_graph
 from ..fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first_token
@@ -63,8 +62,8 @@ def plan(draft: Draft, stage: Stage) -> None:
         )
     spec: Prune = stage.spec
     if spec.score == "auto":
-        spec = spec.model_copy(update={"score": "fisher" if learns_labels(draft) else "obs"})
-    if spec.score == "fisher" and not learns_labels(draft):
+        spec = spec.model_copy(update={"score": "fisher" if draft.learns_labels else "obs"})
+    if spec.score == "fisher" and not draft.learns_labels:
         raise draft.fails(
             stage.id,
             "score: fisher uses the loss on the task's labels, and no model is trained on those of "
