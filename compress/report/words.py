@@ -31,7 +31,7 @@ _SPANS = """\
 for (_, context), one, start, end in zip(texts, encoded, starts, ends):
     inside = [i for i, text in enumerate(one.sequence_ids) if text == 1]  # the context's tokens
     spans = [(start[i] + end[j], i, j) for i in inside for j in inside if i <= j < i + 30]
-    score, first, last = max(spans)
+    score, first, last = max(spans, default=(0, 0, 0))  # an empty context has no answer
     print(context[one.offsets[first][0] : one.offsets[last][1]].strip())"""
 
 KIND_WORDS: dict[str, KindWords] = {
@@ -74,7 +74,6 @@ KIND_WORDS: dict[str, KindWords] = {
         cut="of which the model reads {} tokens at a time; bert-compress reads longer contexts in windows that overlap",
         outputs='["start_logits", "end_logits"]',
         results="starts, ends",
-        truncation=', strategy="only_second"',
     ),
     "ranking": KindWords(
         pipeline_tag="text-ranking",

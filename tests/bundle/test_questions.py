@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -241,6 +242,22 @@ def test_the_programs_of_the_card_answer(tmp_path: Path, info: BundleInfo) -> No
         printed.append(done.stdout.strip())
     assert printed[0] == "Paris in"
     assert printed[1].startswith("[Answer(answer='Paris in', score=")
+
+
+def test_the_program_of_the_card_reads_any_question_and_context(tmp_path: Path, info: BundleInfo) -> None:
+    """A question that is longer than what the model reads, and a context without a word."""
+    folder = finder(tmp_path / "x", says={"p": (30.0, 0.0), "in": (0.0, 30.0)}, max_length=96)
+    program = render(info.model_copy(update={"max_length": 96})).split("```python\n")[1].split("```")[0]
+    long = "where is it " * 200
+    texts = [(long, "Paris in spring"), (long, "in Paris " * 200), ("where", ""), (long, "")]
+    program, count = re.subn(r"^texts = .*$", lambda _: f"texts = {texts!r}", program, flags=re.MULTILINE)
+    assert count == 1
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    first, second, *empty = done.stdout.split("\n")
+    assert first.startswith("Paris in")
+    assert second
+    assert empty == ["", "", ""]
 
 
 def test_a_server_gets_both_outputs_and_no_file_of_labels(folder: Path, info: BundleInfo) -> None:

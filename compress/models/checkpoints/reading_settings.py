@@ -1,10 +1,12 @@
-"""What tokenizer_config.json says of how transformers reads texts: on which side it cuts those that are too long, and whether it
-distinguishes the two texts of a pair."""
+"""What tokenizer_config.json says of how transformers reads texts: on which side it cuts those that are too long, whether it
+distinguishes the two texts of a pair, and how BERT's own tokenizers treat letters."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tokenizers import normalizers
 
 from ...errors import CompressError
 from ...runtime.cutting import truncation_side
@@ -13,14 +15,23 @@ from ...tokenization.segments import without_segments
 from ...tokenization.truncation import set_truncation_side
 from ..dimensions import has_segments, read_config
 from ..families import FAMILIES
-from ..families.fields import Field, allowed_values, one_of
+from ..families.fields import FLAG, TOKENIZER_CLASS, Field, allowed_values, one_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 CONFIG = "tokenizer_config.json"
 _SIDE, _INPUTS, _SEGMENTS = "truncation_side", "model_input_names", "token_type_ids"
+# Options of BERT's own tokenizers, with transformers' defaults -> BertNormalizer's settings.
+_LETTERS = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+_DEFAULTS = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
+_GENERAL = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")  # they have no such options
 _FIELDS = {
+    **dict.fromkeys(_LETTERS, FLAG),
     _SIDE: one_of("left", "right"),
     _INPUTS: Field(
         lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value), "a list of names"
@@ -30,11 +41,13 @@ _INPUTS_OF = {"TokenizersBackend": ["input_ids", "attention_mask"]}  # of a clas
 
 
 def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
-    """Return the tokenizer of the checkpoint in `folder` so that it cuts where transformers cuts, and gives the segments that transformers
-    gives. It cuts no text itself (`set_truncation_side`).
+    """Return the tokenizer of the checkpoint in `folder` so that it cuts where transformers cuts, and gives the tokens and segments that
+    transformers gives. It cuts no text itself (`set_truncation_side`).
 
     Raises `CompressError` for settings that cannot be followed.
     """
+    if letters := _other_letters(folder, tokenizer):
+        tokenizer.normalizer = normalizers.BertNormalizer(**letters)
     set_truncation_side(tokenizer, _settings(folder).get(_SIDE) or truncation_side(tokenizer))
     if not _leaves_segments_out(folder):
         return tokenizer
@@ -51,19 +64,43 @@ def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
 
 
 def described_reading(folder: Path) -> str:
-    """Return in words, for keys, what is unusual in how texts are read: long ones are cut on the left, or segments that the model has
-    are left out; empty if nothing is."""
-    side = _settings(folder).get(_SIDE) or _stored_side(folder / "tokenizer.json")
+    """Return in words, for keys, what is unusual in how texts are read: long ones are cut on the left, segments that the model has
+    are left out, or letters are not treated as tokenizer.json says; empty if nothing is."""
+    stored = _stored_tokenizer(folder / "tokenizer.json")
+    side = _settings(folder).get(_SIDE) or ("right" if stored is None else truncation_side(stored))
+    letters = {} if stored is None else _other_letters(folder, stored)
     parts = {"cut on the left": side == "left", "without segments": _leaves_segments_out(folder)}
+    parts |= {f"letters as {letters}": bool(letters)}
     return ", ".join(words for words, holds in parts.items() if holds)
 
 
-def _stored_side(path: Path) -> str:
-    """Return the side that the tokenizer in a file cuts on; `right` if there is none, or none that can be read, which loading refuses."""
+def _stored_tokenizer(path: Path) -> Tokenizer | None:
+    """Return the tokenizer in a file; None if there is none, or none that can be read, which loading refuses."""
     try:
-        return truncation_side(open_tokenizer(path)) if path.exists() else "right"
+        return open_tokenizer(path) if path.exists() else None
     except CompressError:
-        return "right"
+        return None
+
+
+def _other_letters(folder: Path, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return the settings of BERT's normalizer with which transformers reads texts; {} if they are those of `tokenizer`.
+
+    transformers' classes for BERT's tokenizers take them from tokenizer_config.json, or have defaults, whatever tokenizer.json says.
+    Without a class or an option in the configuration, tokenizer.json counts.
+    """
+    stored = tokenizer.normalizer
+    settings, named = _settings(folder), _named_class(folder)
+    if not isinstance(stored, normalizers.BertNormalizer) or named in _GENERAL:
+        return {}
+    options = (_DEFAULTS if named else {}) | {option: settings[option] for option in _LETTERS if option in settings}
+    own = {name: getattr(stored, name) for name in ("clean_text", *_LETTERS.values())}
+    wanted = own | {_LETTERS[option]: value for option, value in options.items()}
+    return {} if wanted == own else wanted
+
+
+def _named_class(folder: Path) -> str | None:
+    documents = (read_json(folder / name, optional=True) for name in (CONFIG, "config.json"))
+    return next((str(named) for document in documents if (named := document.get(TOKENIZER_CLASS))), None)
 
 
 def _settings(folder: Path) -> dict[str, Any]:

@@ -199,3 +199,68 @@ def test_the_side_that_is_stored_with_the_tokenizer_is_in_the_key(of_pairs: Path
     configure(of_pairs, truncation_side="right")
     assert truncation_side(load_tokenizer(of_pairs)) == "right"
     assert identity() not in (stored, "") and "left" not in identity()
+
+
+LETTERS = ["A Film é É 漢字", "a film"]
+
+
+@pytest.fixture(params=[True, False])
+def of_letters(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A BERT whose tokenizer.json lowers letters, or does not, with words that tell the difference."""
+    document = json.loads(tokenizer_of("bert").to_str())
+    words = document["model"]["vocab"]
+    for word in ("é", "É", "漢", "##字", "##é", "A", "Film", "film"):
+        words.setdefault(word, len(words))
+    document["normalizer"]["lowercase"] = request.param
+    folder = tmp_path / "letters"
+    save_checkpoint(classifier_of("bert", vocab_size=len(words)), Tokenizer.from_str(json.dumps(document)), folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"do_lower_case": True},
+        {"do_lower_case": False},
+        {"do_lower_case": None},
+        {"tokenizer_class": None, "do_lower_case": False},
+        {"strip_accents": False, "do_lower_case": True},
+        {"tokenize_chinese_chars": False, "do_lower_case": True},
+        {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False},
+        {"tokenizer_class": "DistilBertTokenizerFast", "do_lower_case": False},
+    ],
+)
+def test_letters_are_read_as_transformers_reads_them(of_letters: Path, fields: dict[str, Any], tmp_path: Path) -> None:
+    """Its classes for BERT's tokenizers take their options, or defaults, and not what tokenizer.json says."""
+    configure(of_letters, **fields)
+    theirs, tokenizer = AutoTokenizer.from_pretrained(of_letters), load_tokenizer(of_letters)
+    expected = theirs(LETTERS)["input_ids"]
+    assert [tokenizer.encode(text).ids for text in LETTERS] == expected
+    save_checkpoint(AutoModelForSequenceClassification.from_pretrained(of_letters), tokenizer, tmp_path / "saved")
+    stored = Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json"))
+    assert [stored.encode(text).ids for text in LETTERS] == expected, "the file alone says it, as in a bundle"
+    assert AutoTokenizer.from_pretrained(tmp_path / "saved")(LETTERS)["input_ids"] == expected
+
+
+def test_keys_tell_how_letters_are_read(of_letters: Path) -> None:
+    lowers = Tokenizer.from_file(str(of_letters / "tokenizer.json")).normalizer.lowercase
+    keys = []
+    for option in (lowers, not lowers):
+        configure(of_letters, do_lower_case=option)
+        keys.append(resolve_teacher(str(of_letters)).identity)
+    assert "letters" not in keys[0]
+    assert keys[1].startswith(f"{keys[0]} letters as ")
+
+
+def test_without_a_class_or_an_option_the_tokenizers_own_file_counts(of_letters: Path) -> None:
+    configure(of_letters, tokenizer_class=None, do_lower_case=None)
+    stored = Tokenizer.from_file(str(of_letters / "tokenizer.json"))
+    assert load_tokenizer(of_letters).to_str() == stored.to_str()
+
+
+def test_an_option_that_is_no_flag_is_refused(of_letters: Path) -> None:
+    configure(of_letters, do_lower_case="yes")
+    with pytest.raises(
+        CompressError, match=r"tokenizer_config\.json: do_lower_case: expected true or false; found 'yes'"
+    ):
+        load_tokenizer(of_letters)
