@@ -96,7 +96,7 @@ def test_masked_tokens_beside_the_order_in_one_objective(encoder: Any):
     masked = MaskedLmHeads(model)
     objective = Objective((MaskedTokens(weight=2), SentenceOrder()), widths=WIDTHS, masked_lm=masked)
     assert objective.student_features == {"pooled", "hidden[-1]", "words"}
-    assert objective.means_over == {"masked_lm": "tokens", "sentence_order": "examples"}
+    assert objective.means_over == {"masked_lm": "masked_tokens", "sentence_order": "examples"}
     batch = batch_of()
     losses = terms(objective, encoder, batch)
     assert set(losses) == {"masked_lm", "sentence_order"}
@@ -160,7 +160,8 @@ def test_the_triple_loss_is_that_of_whole_models(heads: tuple[Any, Any]):
     objective, batch = triple(student, teacher), batch_of()
     assert objective.student_features == {"hidden[-1]", "words"}
     assert objective.teacher_features == {"hidden[-1]"}
-    assert objective.means_over == dict.fromkeys(("masked_soft_target", "masked_lm", "hidden_cosine"), "tokens")
+    masked = dict.fromkeys(("masked_soft_target", "masked_lm"), "masked_tokens")
+    assert objective.means_over == masked | {"hidden_cosine": "tokens"}
     losses = both(objective, student, teacher, batch)
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
     with torch.no_grad():

@@ -10,6 +10,7 @@ from .candidates import Proposers
 from .copies import Augmented, augment, read_augmented, write_augmented
 from .masked import MaskedLmProposer
 from .neighbours import GloveProposer, NeighbourProposer, WordProposer
+from .replaceable import has_replaceable_words
 
 __all__ = [
     "Augmented",
@@ -19,6 +20,7 @@ __all__ = [
     "Proposers",
     "WordProposer",
     "augment",
+    "has_replaceable_words",
     "read_augmented",
     "write_augmented",
 ]

@@ -14,6 +14,7 @@ from ..errors import CompressError
 from ..metrics.ranks import queries_of
 from ..tasks import Split, of_words
 from .candidates import Candidates, Proposers, find_candidates
+from .replaceable import kept_words
 from .texts import Texts, words_of
 from .words import match_case
 
@@ -65,7 +66,7 @@ def augment(
     """
     _check(proposers, copies, probability, candidates)
     texts = words_of(split)
-    drawn = _Drawing(seed, copies, probability, texts, _kept_words(texts, split, outside, fixed))
+    drawn = _Drawing(seed, copies, probability, texts, kept_words(texts, split, outside, fixed))
     substitutes = find_candidates(
         texts, drawn.needed(), tokenizer, proposers, candidates, work=work, on_progress=on_progress
     )
@@ -84,7 +85,10 @@ def augment(
                     _shift_spans(split.labels[example], row[0].edits) for example, row in zip(group, copy, strict=True)
                 ]
     if not source:
-        raise CompressError("augmentation made no new example: the texts hold no word that can be replaced")
+        raise CompressError(
+            "augmentation made no new example: no word was replaced, because few are drawn or none has a candidate; raise "
+            "replace_probability or candidates, or leave the stage out with --set augment.enabled=false"
+        )
     rows = np.array(source, np.int64)
     labels = of_words(moved) if split.labels_words else copied(split.labels, rows, np.array(numbers, np.int64))
     return Augmented(replace(split, texts=tuple(columns), labels=labels), rows)
@@ -95,27 +99,6 @@ def _groups(split: Split) -> list[list[int]]:
     if split.ranks_groups or split.has_choices:
         return [rows.tolist() for rows in queries_of(split.labels)]
     return [[example] for example in range(len(split))]
-
-
-def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> list[np.ndarray] | None:
-    """Return for each example which of its words are never replaced, bool [word]; None if there are none."""
-    if split.labels_spans:
-        sizes = [[len(texts.spans[number]) for number in numbers] for numbers in texts.of_example]
-        return [np.arange(question + context) >= question for question, context in sizes]
-    if fixed:
-        columns = ([len(texts.spans[number]) for number in numbers] for numbers in texts.of_example)
-        return [np.arange(sum(words)) < sum(words[:fixed]) for words in columns]
-    if outside is None or not split.labels_words:
-        return None
-    kept = []
-    for numbers, label in zip(texts.of_example, split.labels, strict=True):
-        spans = np.array(texts.spans[numbers[0]], np.int64).reshape(-1, 2)
-        inside = label[label[:, 0] != outside]
-        # The first label that ends after this word starts.
-        next_one = np.searchsorted(inside[:, 2], spans[:, 0], side="right")
-        starts = np.append(inside[:, 1], np.iinfo(np.int32).max)[next_one]
-        kept.append(starts < spans[:, 1])
-    return kept
 
 
 def _shift_spans(label: np.ndarray, edits: Sequence[Edit]) -> np.ndarray:

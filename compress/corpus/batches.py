@@ -28,7 +28,9 @@ class TextBatches:
 
     def __init__(self, shards: TokenShards, *, length: int, batch_size: int, seed: int, apart: bool = False) -> None:
         if length < SHORTEST:
-            raise CompressError(f"length is {length} tokens; expected at least {SHORTEST}")
+            raise CompressError(
+                f"max_length is {length} tokens; expected at least {SHORTEST} for a sequence of plain text"
+            )
         self.shards, self.length, self.batch_size, self.seed = shards, length, batch_size, seed
         self._begins = _cls_positions(shards) if apart else None
         self.count, self.first = self._sequences(), 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import CompressError
+from ..losses.loss import MeanOver
 from ..losses.masked_lm import IGNORED
 from .batches import TextBatches
 
@@ -40,14 +41,17 @@ class MaskedBatches:
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return self.text.lengths(indices)
 
+    def counts(self, unit: MeanOver, indices: np.ndarray) -> np.ndarray:
+        """Return for each sequence the number of its masked tokens; of other units, of its tokens."""
+        if unit != "masked_tokens":
+            return self.lengths(indices)
+        return self._select(self.text.collate(indices)["input_ids"], self._draws(indices)[0]).sum(axis=1)
+
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """Return the batch of `text`, with masked `input_ids`, `labels`, and `masked`, int64 [position]: indices of masked tokens in the
         flattened `labels`."""
-        epochs, sequences = np.divmod(indices, self.text.count)
         batch = self.text.collate(indices)
-        ids = batch["input_ids"]
-        rounds = epochs % self._masks if self._masks else epochs
-        draws = np.stack([self._draws(int(e), int(s)) for e, s in zip(rounds, sequences, strict=True)], axis=1)
+        ids, draws = batch["input_ids"], self._draws(indices)
         selected = self._select(ids, draws[0])
         labels = np.where(selected, ids, IGNORED)
         masked = selected & (draws[1] < MASKED)
@@ -57,9 +61,16 @@ class MaskedBatches:
         ids[replaced] = random[replaced]
         return batch | {"labels": labels, "masked": np.flatnonzero(selected)}
 
-    def _draws(self, epoch: int, sequence: int) -> np.ndarray:
-        """Return uniform draws from [0, 1), [3, length]: whether a token is selected, what happens to it, what replaces it."""
-        return np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence]).random((3, self.text.length))
+    def _draws(self, indices: np.ndarray) -> np.ndarray:
+        """Return uniform draws from [0, 1), [3, batch, length]: whether a token is selected, what happens to it, what replaces it."""
+        epochs, sequences = np.divmod(indices, self.text.count)
+        rounds = epochs % self._masks if self._masks else epochs
+        shape = 3, self.text.length
+        rows = [
+            np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence]).random(shape)
+            for epoch, sequence in zip(rounds.tolist(), sequences.tolist(), strict=True)
+        ]
+        return np.stack(rows, axis=1)
 
     def _select(self, ids: np.ndarray, draws: np.ndarray) -> np.ndarray:
         """Return which tokens are selected, bool [batch, length]; if no draw is low enough, the lowest."""

@@ -70,7 +70,10 @@ class PairBatches(TextBatches):
         self._starts, self._sizes = _documents(shards)
         super().__init__(shards, length=length, batch_size=batch_size, seed=seed)
         if labels == "next_sentence" and len(self._sizes) < 2:
-            raise CompressError("next_sentence needs segments of two documents, and the corpus has one; give more text")
+            raise CompressError(
+                f"next_sentence needs segments of two documents of at least {LEAST} tokens, and the corpus has one: put a blank line "
+                "between documents, or give more text"
+            )
         self._recent: dict[int, Pair] = {}
 
     def held_out(self, share: float) -> tuple[Self, Self | None]:

@@ -13,10 +13,19 @@ Compared = tuple[tuple[str, str | None], ...]  # (student feature, teacher featu
 # What a loss is computed from: `logits` of the task's head, which for a sentence encoder are vectors; `states` inside the models, such as
 # hidden states and attention scores, on any text; `masked_tokens` of plain text; `segment_pairs` of plain text.
 Reads = Literal["logits", "states", "masked_tokens", "segment_pairs"]
-# What a loss is the mean over. `tokens`: all but padding; `labelled_tokens`: those with a label; `compared_tokens`: those where student and
-# teacher are compared. For groups of texts, `queries`: all of them; `scored_queries`: those with a relevant passage, or a right ending;
-# `margins`: pairs of a query's passages, one more relevant than the other.
-MeanOver = Literal["examples", "tokens", "labelled_tokens", "compared_tokens", "queries", "scored_queries", "margins"]
+# What a loss is the mean over. `tokens`: all but padding; `masked_tokens`: those of plain text; `labelled_tokens`: those with a label;
+# `compared_tokens`: those where student and teacher are compared. For groups of texts, `queries`: all of them; `scored_queries`: those with
+# a relevant passage, or a right ending; `margins`: pairs of a query's passages, one more relevant than the other.
+MeanOver = Literal[
+    "examples",
+    "tokens",
+    "masked_tokens",
+    "labelled_tokens",
+    "compared_tokens",
+    "queries",
+    "scored_queries",
+    "margins",
+]
 
 
 class LossSpec(Spec):

@@ -49,4 +49,4 @@ def _compute(spec: MaskedTokens, scores: Tensor, teacher: None, batch: Batch) ->
     return masked_lm_loss(scores, batch["labels"].flatten()[masked_positions(batch)])
 
 
-MASKED_LM = Loss(MaskedTokens, "masked_tokens", fixed_features(TOKEN_SCORES, None), LossForm(_compute, "tokens"))
+MASKED_LM = Loss(MaskedTokens, "masked_tokens", fixed_features(TOKEN_SCORES, None), LossForm(_compute, "masked_tokens"))

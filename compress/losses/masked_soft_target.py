@@ -52,6 +52,6 @@ MASKED_SOFT_TARGET = Loss(
     MaskedSoftTarget,
     "masked_tokens",
     fixed_features(TOKEN_SCORES, TOKEN_SCORES),
-    LossForm(_compute, "tokens"),
+    LossForm(_compute, "masked_tokens"),
     problem=_problem,
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import CompressError
 from ..fields import Spec
 from ..files.paths import check_folder, nearest_existing
+from ..losses.similarity_mse import SIMILARITY_MSE
 from ..models.checkpoints.folders import largest_number, load_tokenizer
 from ..models.checkpoints.weights import layers_in, weight_files
 from ..models.families import FAMILIES
@@ -21,6 +22,7 @@ from .excluded import check_excluded
 from .plan import Node, Plan
 from .plan.teachers import TeacherSource
 from .stages.registry import kind_of
+from .training.text import stage_losses
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -64,11 +66,20 @@ def check_plan(plan: Plan, root: Path) -> None:
 
 
 def _check_batch(plan: Plan, node: Node[Spec]) -> None:
-    """Raise `CompressError` if a batch is too small for two passages, or endings, where these are compared."""
+    """Raise `CompressError` if a batch is too small for two passages, endings or texts, where these are compared with each other."""
     spec, group = node.spec, KINDS[plan.task.spec.kind].grouped
-    if group and isinstance(spec, Training) and not isinstance(spec, OnText) and spec.batch_size < 2:
+    if not isinstance(spec, Training) or isinstance(spec, OnText):
+        return
+    where = f"recipe {plan.recipe.name}, stage {node.stage}"
+    if group and spec.batch_size < 2:
         few = TOO_FEW.format(group[1], group[0])
-        raise CompressError(f"recipe {plan.recipe.name}, stage {node.stage}: batch_size is {spec.batch_size}; {few}")
+        raise CompressError(f"{where}: batch_size is {spec.batch_size}; {few}")
+    sizes = {"batch_size": spec.batch_size, "micro_batch_size": spec.micro_batch_size}
+    alone = next((name for name, size in sizes.items() if size == 1), None)
+    if alone and any(loss.name == SIMILARITY_MSE.name for loss in stage_losses(node)):
+        raise CompressError(
+            f"{where}: {alone} is 1; similarity_mse compares the texts of a forward pass with each other, so expected at least 2"
+        )
 
 
 def _missing_stages(plan: Plan, root: Path) -> list[Node[Spec]]:

@@ -38,6 +38,7 @@ class Gradients:
 
     def __post_init__(self) -> None:
         self._names: list[str] = []
+        self._totals: dict[MeanOver, float] = {}  # of the current batch
         self.sharded = any(is_sharded(parameter) for parameter in self.model.parameters())
 
     @property
@@ -53,7 +54,7 @@ class Gradients:
 
         `following`: the next batch, whose first part is collated meanwhile. Raises `CompressError` if there is no memory for one example.
         """
-        before = state.Snapshot(self.modules)
+        before, self._totals = state.Snapshot(self.modules), {}
         terms = self._in_memory(batch, following, before)
         if ranks.count() > 1:
             terms = self._reduce_gradients(terms.sum(0), before, len(self._share_of(batch)) / len(batch))[None]
@@ -148,7 +149,11 @@ class Gradients:
 
     def _share(self, unit: MeanOver, part: np.ndarray, whole: np.ndarray) -> float:
         """Return the part's share of the batch's `unit`; 0 if the batch has none, as the mean is 0 too."""
-        every = self.data.count(unit, whole)
+        if len(part) == len(whole):
+            return 1.0
+        if unit not in self._totals:
+            self._totals[unit] = self.data.count(unit, whole)
+        every = self._totals[unit]
         return self.data.count(unit, part) / every if every else 0.0
 
     @torch.no_grad()

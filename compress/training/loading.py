@@ -42,7 +42,8 @@ class Labelled(Protocol):
     """Batches whose tokens have labels."""
 
     def counts(self, unit: MeanOver, indices: np.ndarray) -> np.ndarray:
-        """Return for each example how many tokens have a label, or are compared between student and teacher."""
+        """Return for each example how much it adds to the number of `unit` in a batch: tokens that are masked, labelled, or compared
+        between student and teacher; or, of a group of examples, the group once."""
         ...
 
 

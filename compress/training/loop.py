@@ -24,7 +24,8 @@ from .precision import in_fp32, own_forward
 from .schedule import learning_rate, left_by_decay, total_steps
 from .word_rows import WordTable, cut_words
 
-_ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
+_ADVICE = "stopped before the weights were touched. Lower learning_rate"
+_IN_BF16 = ", or train with --precision fp32"
 _NO_ROOM = "beside the examples, for the gradients' sum, AdamW's state or the tuning split; a smaller model or more memory is needed"
 _ANY = 2**31  # examples per forward, if memory never ran out
 
@@ -200,11 +201,12 @@ class _Run:
         *values, norm = torch.cat([terms.flatten(), norm[None]]).tolist()
         sums = np.array(values).reshape(-1, len(names)).sum(0).tolist()
         losses = dict(zip(names, sums, strict=True))
+        advice = _ADVICE + _IN_BF16 * (self.gradients.accelerator.mixed_precision == "bf16")
         bad = [name for name, value in losses.items() if not np.isfinite(value)]
         if bad:
-            raise CheckFailed(f"step {self.progress.step + 1}: loss {', '.join(bad)} is {losses[bad[0]]}; {_ADVICE}")
+            raise CheckFailed(f"step {self.progress.step + 1}: loss {', '.join(bad)} is {losses[bad[0]]}; {advice}")
         if not np.isfinite(norm):
-            raise CheckFailed(f"step {self.progress.step + 1}: the gradient's norm is {norm}; {_ADVICE}")
+            raise CheckFailed(f"step {self.progress.step + 1}: the gradient's norm is {norm}; {advice}")
         return losses
 
     def agree(self, *, late: bool, notice: Callable[[str], None]) -> tuple[int, bool]:

@@ -109,7 +109,7 @@ def test_less_text_than_a_batch_and_senseless_sizes_are_refused(tmp_path: Path):
     with pytest.raises(CompressError, match=r"has 239 tokens; a batch of 8 sequences of 32 needs 240: give more text"):
         batches(tmp_path, 239)
     assert len(batches(tmp_path, 240)) == 1
-    with pytest.raises(CompressError, match="length is 7 tokens; expected at least 8"):
+    with pytest.raises(CompressError, match="max_length is 7 tokens; expected at least 8"):
         batches(tmp_path, length=7)
 
 

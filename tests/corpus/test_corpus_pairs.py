@@ -185,7 +185,7 @@ def test_less_text_than_a_batch_is_refused(tmp_path: Path):
         match="gives 1 pairs of segments of 32 tokens, each from one document of at least 8; a batch needs 8: give more",
     ):
         pairs(tmp_path, [[*range(10, 20)], [*range(20, 26)]])
-    with pytest.raises(CompressError, match="length is 7 tokens; expected at least 8"):
+    with pytest.raises(CompressError, match="max_length is 7 tokens; expected at least 8"):
         PairBatches(write_shards(tmp_path, np.arange(5, 50)), length=7, batch_size=1, seed=0)
 
 
@@ -220,7 +220,9 @@ def test_a_next_sentence_follows_or_ends_a_pair_of_another_document(tmp_path: Pa
 
 
 def test_a_single_document_has_no_other(tmp_path: Path):
-    with pytest.raises(CompressError, match="next_sentence needs segments of two documents, and the corpus has one"):
+    with pytest.raises(
+        CompressError, match="segments of two documents of at least 8 tokens, and the corpus has one: put a blank line"
+    ):
         pairs(tmp_path, [documents(1)[0] * 20], labels="next_sentence")
 
 

@@ -42,7 +42,7 @@ def test_the_loss_is_that_of_the_whole_model(model: Any):
     features = compute_features(model.base_model, data, objective.student_features)
     (name, loss), *rest = objective(features, {}, data).items()
     assert (name, rest) == ("masked_lm", [])
-    assert objective.means_over == {name: "tokens"}
+    assert objective.means_over == {name: "masked_tokens"}
     scores = model(**{key: data[key] for key in ("input_ids", "attention_mask")}).logits[data["labels"] != -100]
     whole = torch.nn.functional.cross_entropy(scores, torch.full((6,), 7))
     assert loss.item() == pytest.approx(whole.item(), rel=1e-5)  # fp32, other shapes of the same products

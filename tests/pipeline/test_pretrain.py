@@ -98,6 +98,11 @@ def test_text_that_is_too_short_is_told_with_the_stage_and_the_files(world: Path
             run_stages(folder, plan(world, *overrides), "tokenize", "pretrain")
 
 
+def test_text_that_max_tokens_cuts_too_short_is_told_by_that(world: Path):
+    with pytest.raises(CompressError, match=r"text\.txt, of which max_tokens takes 40 tokens: raise that first$"):
+        run_stages(world, plan(world, "pretrain.max_tokens=40"), "tokenize", "pretrain")
+
+
 def test_a_checkpoint_goes_on_with_its_own_head(world: Path):
     first = run_stages(world, plan(world), "tokenize", "pretrain")["pretrained"]
     again = plan(world, "pretrain.learning_rate=1e-9", teacher=str(first.path))
@@ -151,6 +156,7 @@ def test_without_text_it_is_refused_unless_it_is_switched_off(world: Path):
         ("pretrain.losses=[{name: hidden_mse}]", "unknown name `hidden_mse`"),
         ("pretrain.losses=[{name: masked_lm, weight: 0}]", "at least one needs a weight above 0"),
         ("pretrain.max_length=64", "max_length is 64 tokens and teacher own has 32 positions"),
+        ("pretrain.max_length=7", "stage pretrain: max_length is 7; expected at least 8 tokens for a sequence"),
     ],
 )
 def test_what_does_not_go_together_is_found_before_anything_runs(world: Path, override: str, message: str):

@@ -13,7 +13,8 @@ from recipe_runs import TEACHER
 
 from compress.errors import CheckFailed, CompressError
 from compress.models.dimensions import read_config
-from compress.pipeline import Plan, Request, plan_all, run_all
+from compress.pipeline import Plan, Request, build_stage, plan_all, run_all
+from compress.pipeline.preflight import preflight
 from compress.pipeline.stages.registry import kind_of
 from compress.spec.stages import Distill
 from compress.tasks import load_reported
@@ -122,6 +123,16 @@ def distilled_by(plan: Plan) -> list[str]:
     return [loss.name for spec in specs if isinstance(spec, Distill) for loss in spec.losses]
 
 
+@pytest.mark.parametrize("name", ["batch_size", "micro_batch_size"])
+def test_similarities_are_not_learnt_from_one_text_at_a_time(world: Path, name: str) -> None:
+    alone = request(world, "[{name: similarity_mse}]", f"distill.{name}=1")
+    with pytest.raises(
+        CompressError, match=f"stage distill: {name} is 1; similarity_mse compares the texts of a forward"
+    ):
+        preflight(plan_all(alone), world / "runs")
+    preflight(plan_all(request(world, "[{name: soft_target}]", f"distill.{name}=1")), world / "runs")
+
+
 def test_a_static_student_as_wide_as_its_teacher_learns_its_vectors(world: Path) -> None:
     plan = planned(world, "[{name: soft_target}]", student="static-256")
     assert distilled_by(plan) == ["soft_target"]
@@ -159,6 +170,14 @@ def test_pooling_is_of_the_key_and_said_where_no_file_says_it(world: Path) -> No
     with pytest.raises(CompressError, match="expected either mean or cls; found max_tokens"):
         planned(world, BOTH, teacher=str(folder))
     planned(world, BOTH, teacher=str(folder), kind="regression")  # regression needs no pooling
+
+
+def test_of_one_tuning_pair_no_checkpoint_is_chosen(world: Path) -> None:
+    """It has no correlation, for vectors as for scores."""
+    (world / "embedding.yaml").write_text(ALIKE.format(kind="embedding") + "tuning_examples: 1\n")
+    settings = ("distill.keep=best", "distill.max_steps=3", "distill.evaluate_every=0.1")
+    info = build_stage(request(world, BOTH, *settings), "student").info
+    assert (info["steps"], info["best_step"], info["tuning_score"], info["tuning_history"]) == (3, None, None, [])
 
 
 def test_an_encoder_that_orders_nothing_is_refused(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,9 +43,21 @@ def test_too_few_texts_are_told_in_the_files_form(tmp_path: Path, suffix: str, b
     paths = written(tmp_path, form(TRAIN[:1]), form(DEV), suffix)
     files = Files(train=paths[0].name, dev=paths[1].name)
     with pytest.raises(
-        CompressError, match=rf"1 example is too few to hold .* expected at least two different texts{blank}$"
+        CompressError,
+        match=rf"1 example is too few to hold .* expected at least two different texts of the same labels{blank}$",
     ):
         read(tmp_path, files=files)
+
+
+def test_of_texts_with_different_labels_none_is_held_out_until_two_have_the_same(tmp_path: Path) -> None:
+    texts = ["Ada\tB-PER\nin\tO\nRome\tB-LOC", "Bob\tB-PER\nruns\tO", "the\tO"]
+    written(tmp_path, "\n\n".join(texts) + "\n", conll(DEV))
+    with pytest.raises(
+        CompressError, match=r"3 examples are too few .* two different texts of the same labels, with a"
+    ):
+        read(tmp_path)
+    written(tmp_path, "\n\n".join([*texts, "Eve\tB-PER\nsleeps\tO"]) + "\n", conll(DEV))
+    assert len(read(tmp_path)[0].tuning) == 1
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,12 @@ def test_a_loss_or_gradient_that_is_not_finite_stops_before_the_weights(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("precision", "advice"), [("fp32", "Lower learning_rate$"), ("bf16", "--precision fp32$")])
+def test_fp32_is_advised_where_it_is_not_used_yet(tmp_path: Path, precision: str, advice: str):
+    with pytest.raises(CheckFailed, match=advice):
+        fit(toy_model(), Training(), tmp_path, objective=Custom(lambda logits: logits.sum() / 0), precision=precision)
+
+
 def scripted(scores: list[float], seen: list[dict[str, Tensor]]) -> Any:
     def evaluate(model: nn.Module) -> float:
         seen.append(weights(model))

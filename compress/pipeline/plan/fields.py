@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from ...corpus.batches import SHORTEST
 from ...errors import CompressError, with_article
 from ...fields import Spec
 from ...files.paths import expand_home
@@ -123,7 +124,11 @@ def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
 
 
 def check_text(draft: Draft, spec: OnText, stage: str, *models: str) -> None:
-    """Raise `CompressError` if one of the models that read plain text cannot read it as the stage says."""
+    """Raise `CompressError` if the stage's sequences are too short, or one of the models that read them cannot read them as it says."""
+    if spec.max_length is not None and spec.max_length < SHORTEST:
+        raise draft.fails(
+            stage, f"max_length is {spec.max_length}; expected at least {SHORTEST} tokens for a sequence of plain text"
+        )
     for model in models:
         family = FAMILIES[draft.sizes[model].architecture]
         if spec.attention == "document" and not family.attention.separates_documents:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -12,9 +13,10 @@ from ...metrics import are_entities
 from ...metrics.tags import OUTSIDE
 from ...models.checkpoints.folders import load_encoder, load_tokenizer
 from ...models.masked_lm import has_masked_lm_head, load_masked_lm
-from ...spec.kinds import KINDS
+from ...spec.kinds import KINDS, KindName
 from ...spec.recipe import Stage
 from ...spec.stages import Augment
+from ...store import hash_file
 from ...tasks import TASK_KINDS
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
 from ..plan.fields import for_task, named_file_hash
@@ -76,9 +78,28 @@ def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str,
 
 
 def check(plan: Plan, node: Node[Augment]) -> None:
-    """Check that the word vectors parse."""
+    """Check that the word vectors parse, and that the training texts have words to replace, which nothing before this stage needs."""
+    from ...augment import has_replaceable_words
+
     if node.spec.glove is not None:
         _check_glove(expand_home(node.spec.glove), node.outside["glove"])
+    kind, data = plan.task.spec.kind, plan.task.data
+    if not has_replaceable_words(data.train, outside=_outside(data.labels), fixed=_fixed(kind)):
+        raise CompressError(
+            f"recipe {plan.recipe.name}, stage {node.stage}: no text of train has a word to replace: one of two or more letters, in a "
+            "script with spaces between words, that is no function word and, where words are labelled, in no entity; leave the stage "
+            f"out with --set {node.stage}.enabled=false"
+        )
+
+
+def _outside(labels: Sequence[str]) -> int | None:
+    """Return the label of words outside entities, which alone may be replaced, if labels are of entities."""
+    return labels.index(OUTSIDE) if are_entities(labels) else None
+
+
+def _fixed(kind: KindName) -> int:
+    """Return how many of an example's first texts stay as they are."""
+    return 1 if KINDS[kind].grouped else 0
 
 
 @cache
@@ -102,8 +123,8 @@ def run(job: Job[Augment]) -> AugmentInfo:
         probability=spec.replace_probability,
         candidates=spec.candidates,
         seed=job.node.seed,
-        outside=names.index(OUTSIDE) if are_entities(names) else None,
-        fixed=1 if KINDS[kind].grouped else 0,
+        outside=_outside(names),
+        fixed=_fixed(kind),
         copied=TASK_KINDS[kind].labels.copied,
         work=job.work,
         on_progress=partial(job.context.listener.progress, "words"),
@@ -139,7 +160,11 @@ def _other_proposer(job: Job[Augment]) -> WordProposer:
     from ...augment import GloveProposer, NeighbourProposer
 
     if job.spec.glove is not None:
-        return GloveProposer(expand_home(job.spec.glove))
+        path = expand_home(job.spec.glove)
+        proposer = GloveProposer(path)
+        if hash_file(path) != job.node.outside["glove"]:
+            raise CompressError(f"augment.glove: {path}: it changed since this command started; start it again")
+        return proposer
     folder = job.inputs["teacher"].path if "teacher" in job.inputs else base_teacher(job.plan.teacher, job.inputs)
     table = load_encoder(folder).get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
     return NeighbourProposer(table, job.plan.teacher.tokenizer)

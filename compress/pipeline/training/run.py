@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from torch import nn
 
 from ...augment import read_augmented
+from ...errors import CheckFailed, CompressError
 from ...losses.features import LOGITS
 from ...models.checkpoints.folders import pad_id, save_checkpoint
 from ...models.layer_maps import matched_layers
@@ -86,7 +88,7 @@ class TrainingRun:
             reads = self._read_by(teacher, teacher_tokenizer, data.encoded, length)
         scored = LOGITS in self.objective.student_features
         tuning = task.encoded("tuning", tokenizer, task.spec.max_length)  # as the model is scored and shipped
-        if scored and TASK_KINDS[task.spec.kind].scoring.by_correlation and len(tuning) == 1:
+        if scored and TASK_KINDS[task.spec.kind].scoring.by_correlation and len(task.data.tuning) == 1:
             scored = False
             self.context.notice(
                 f"{self.job.node.id}: one tuning example has no correlation to choose by; the last step is kept"
@@ -140,7 +142,7 @@ class TrainingRun:
 
         if ranks.is_first() and (step := saved_step(work)):
             self.context.listener.notice(f"{self.job.node.id}: continues after step {step}")
-        with TrainLog(work / "log.jsonl", self.context.listener) as log:
+        with _naming(self.job), TrainLog(work / "log.jsonl", self.context.listener) as log:
             outcome = train(
                 self.model,
                 objective,
@@ -197,6 +199,17 @@ class TrainingRun:
         if sharded:
             info["fsdp"] = True
         return info
+
+
+@contextmanager
+def _naming(job: Job[Any]) -> Iterator[None]:
+    """Make errors name the stage whose settings they are about; one on a lost process passes unchanged."""
+    try:
+        yield
+    except CompressError as error:
+        if type(error) not in (CompressError, CheckFailed):
+            raise
+        raise type(error)(f"recipe {job.plan.recipe.name}, stage {job.node.stage}: {error}") from error
 
 
 def training_examples(task: TaskSource, tokenizer: Any, length: int, augmented: Artifact | None) -> Encoded:

@@ -23,16 +23,19 @@ def text_of(plan: Plan, node: Node[Any], text: Artifact) -> tuple[TextBatches, T
     Raises `CompressError` if the text is too short for the stage.
     """
     held_out = getattr(node.spec, "held_out", 0.0) if uses_mlm(node) else 0.0
-    try:
-        return _sequences(plan, node, text).held_out(held_out)
-    except CompressError as error:
-        words = ", ".join(plan.corpus.words) if plan.corpus else "none"
-        raise CompressError(f"recipe {plan.recipe.name}, stage {node.stage}: {error}; the text is {words}") from None
-
-
-def _sequences(plan: Plan, node: Node[OnText], text: Artifact) -> TextBatches:
-    """Return full sequences, or pairs of segments if a loss of the stage needs those."""
     shards = TokenShards.open(text.path)
+    try:
+        return _sequences(plan, node, shards).held_out(held_out)
+    except CompressError as error:
+        words, most = ", ".join(plan.corpus.words) if plan.corpus else "none", node.spec.max_tokens
+        cut = f", of which max_tokens takes {most:,} tokens: raise that first" if most and len(shards) >= most else ""
+        raise CompressError(
+            f"recipe {plan.recipe.name}, stage {node.stage}: {error}; the text is {words}{cut}"
+        ) from None
+
+
+def _sequences(plan: Plan, node: Node[OnText], shards: TokenShards) -> TextBatches:
+    """Return full sequences, or pairs of segments if a loss of the stage needs those."""
     how: Any = {"length": text_length(plan, node), "batch_size": node.spec.batch_size, "seed": node.seed}
     labels: Any = next((loss.name for loss in stage_losses(node) if LOSSES[loss.name].reads == "segment_pairs"), None)
     if labels is None:

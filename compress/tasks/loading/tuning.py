@@ -110,7 +110,9 @@ def _sources(split: Split, place: str) -> str:
         return "contexts"
     if not split.labels_words:
         return "texts of one label"
-    return "texts, with a blank line after each" if Path(place).suffix.lower() in CONLL else "texts"
+    return "texts of the same labels" + (
+        ", with a blank line after each" if Path(place).suffix.lower() in CONLL else ""
+    )
 
 
 def _too_few(split: Split, distinct: int) -> str:
