@@ -9,20 +9,18 @@ import typer
 
 from ..errors import CheckFailed
 from .bundles import Bundle, Json, Threads
-from .options import Dev, KindOfTask, Label, Pair, Text, Train, path_option
+from .options import path_option
+from .requests import OwnFileOptions
 from .screen import leave_stdout
+from .signatures import takes_records
 
 
+@takes_records
 def verify(
     bundle: Bundle,
+    own: OwnFileOptions,
     task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
     data_dir: Annotated[Path | None, path_option(help="Folder of the task's data, to recompute scores.")] = None,
-    train: Train = None,
-    dev: Dev = None,
-    text: Text = None,
-    pair: Pair = None,
-    label: Label = None,
-    kind: KindOfTask = None,
     threads: Threads = None,
     simulate: Annotated[
         bool,
@@ -35,10 +33,8 @@ def verify(
     For a bundle made from files of your own, --train, --dev and the columns, as given to `compress run`, recompute the scores on --dev.
     """
     from ..bundle import verify as check_bundle
-    from ..tasks import own_files
 
-    own = own_files(train=train, dev=dev, text=text, pair=pair, label=label, kind=kind, max_length=None)
-    report = check_bundle(bundle, task=task, data_dir=data_dir, own=own, threads=threads, simulate=simulate)
+    report = check_bundle(bundle, task=task, data_dir=data_dir, own=own.files(), threads=threads, simulate=simulate)
     if json:
         lines = [report.model_dump_json(indent=1)]
     else:
