@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, model_validator
 
 from ..errors import with_article
-from ..fields import Fraction, Name, Positive, Spec
+from ..fields import Name, Positive, PositiveFraction, Spec
 from .kinds import KINDS, MAX_LENGTH, KindName, MetricName, Unit
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
@@ -106,7 +106,7 @@ class TaskSpec(Spec):
         default=MAX_LENGTH,
         description="in tokens, including special tokens; longer texts are truncated, or read in windows; default of a `span` task: 384",
     )
-    tuning_fraction: Annotated[Fraction, Field(gt=0)] = Field(
+    tuning_fraction: PositiveFraction = Field(
         default=0.1, description="share of train held out for selection and calibration"
     )
     tuning_examples: Positive = Field(default=2000, description="upper limit on the tuning split, in examples")

@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ...fields import Name, Positive, PositiveNumber
+from ...fields import Name, Positive, PositiveFraction, PositiveNumber
 from ..stage import StageSpec
 
-Share = Annotated[float, Field(gt=0, lt=1)]
 Counts = Annotated[int, Field(ge=0)]
 BudgetName = Literal["flops", "latency", "size_mb", "widths"]
 ScoreName = Literal["fisher", "obs"]
@@ -30,11 +29,11 @@ class Prune(StageSpec):
     repeats: ClassVar[bool] = True
     recovered: ClassVar[bool] = True
 
-    flops: Share | tuple[Share, ...] | None = Field(
+    flops: PositiveFraction | tuple[PositiveFraction, ...] | None = Field(
         default=None,
         description="share of the layers' FLOPs to keep, at the task's mean length; 0.5 if neither a budget nor widths are given",
     )
-    latency: Share | tuple[Share, ...] | None = Field(
+    latency: PositiveFraction | tuple[PositiveFraction, ...] | None = Field(
         default=None,
         description="share of the whole model's latency to keep, measured by the run on this CPU: one text of the task's mean length, one "
         "thread, int8 if the recipe quantizes",
