@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ...fields import Fraction, Positive
+from ...fields import Positive
 from ..stage import Stages, misfit
 from .training import PerTask
 
@@ -20,7 +20,7 @@ class Augment(PerTask):
     files: ClassVar[Mapping[str, str]] = {"glove": "glove", "masked_lm": "masked_lm"}
 
     copies: Positive = Field(default=20, description="copies of each example (N_a in the paper)")
-    replace_probability: Annotated[Fraction, Field(gt=0)] = Field(
+    replace_probability: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.4, description="probability that a word of a copy is replaced (p_t)"
     )
     candidates: Positive = Field(default=15, description="candidate words to draw a replacement from (K)")
