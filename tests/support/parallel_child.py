@@ -34,7 +34,7 @@ from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.soft_target import SoftTarget
 from compress.models.features.named import Features, compute_features
 from compress.objective import Objective
-from compress.pipeline.stages import export
+from compress.pipeline.stages.registry import STAGES
 from compress.pipeline.training import run as training_run
 from compress.pipeline.training import teacher_targets
 from compress.processes import ranks, signals
@@ -173,7 +173,7 @@ def command(
     if nan == ranks.rank():
         Objective.forward = poisoned
     if fail or interrupt:
-        export.EXPORT = dataclasses.replace(export.EXPORT, run=failing)
+        STAGES["export"] = dataclasses.replace(STAGES["export"], run=failing)
     os.chdir(folder)
     sys.argv = ["compress", *arguments]
     cli.main()

@@ -86,9 +86,9 @@ def check(plan: Plan, node: Node[Augment]) -> None:
     kind, data = plan.task.spec.kind, plan.task.data
     if not has_replaceable_words(data.train, outside=_outside(data.labels), fixed=_fixed(kind)):
         raise CompressError(
-            f"recipe {plan.recipe.name}, stage {node.stage}: no text of train has a word to replace: one of two or more letters, in a "
-            "script with spaces between words, that is no function word and, where words are labelled, in no entity; leave the stage "
-            f"out with --set {node.stage}.enabled=false"
+            f"recipe {plan.recipe.name}, stage {node.stage}: no text of train has a word to replace: it would have two or more letters "
+            "of a script with spaces between words, and be neither a function word nor in a labelled entity; leave the stage out with "
+            f"--set {node.stage}.enabled=false"
         )
 
 
