@@ -54,8 +54,8 @@ class EncodedWords(Encoded):
         taken."""
         words, window = self.places.words_in(indices)
         ids, begins = split_labels(self.labels)
-        apart = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
-        gold = concatenate_labels(np.split(ids[words], np.flatnonzero(apart)[1:]))
+        starts = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
+        gold = concatenate_labels(np.split(ids[words], np.flatnonzero(starts)[1:]))
         return EncodedWords(
             *self._rows(indices),
             gold,

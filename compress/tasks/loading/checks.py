@@ -35,7 +35,7 @@ def to_split(
         raise CompressError(
             f"{rows.place}: {all_have(len(labels), KINDS[spec.kind].unit)} the score {labels[0]:g}; a correlation needs at least two"
         )
-    return Split(tuple(rows.texts), labels, apart=KINDS[spec.kind].unit == "pair")
+    return Split(tuple(rows.texts), labels, separate_texts=KINDS[spec.kind].unit == "pair")
 
 
 def _hint(value: object) -> str:

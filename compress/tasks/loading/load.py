@@ -107,7 +107,7 @@ def reported_rows(
     rows = normalize_texts(texts)
     matches = {}
     for name, split in load_reported(spec, folder, data_dir).splits.items():
-        alone = split.apart and len(texts.texts) == 1
+        alone = split.separate_texts and len(texts.texts) == 1
         known = {row for part in (split.columns() if alone else (split,)) for row in normalize_texts(part)}
         matches[name] = tuple(number for number, row in enumerate(rows) if row in known)
     return matches
