@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compress.spec.task import MEAN, TaskSpec
+from ..spec.task import MEAN, TaskSpec
 
 
 @dataclass(frozen=True)

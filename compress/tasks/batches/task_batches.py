@@ -8,11 +8,10 @@ from itertools import chain
 import numpy as np
 import tokenizers
 
-from compress.errors import CompressError
-from compress.losses.loss import MeanOver
-from compress.runtime.batches import chunks
-from compress.runtime.cutting import Cutter, truncation_side
-
+from ...errors import CompressError
+from ...losses.loss import MeanOver
+from ...runtime.batches import chunks
+from ...runtime.cutting import Cutter, truncation_side
 from ..data import Split
 from .choices import encode_choices
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows

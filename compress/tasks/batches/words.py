@@ -9,11 +9,10 @@ from functools import cached_property
 import numpy as np
 import tokenizers
 
-from compress.losses.loss import MeanOver
-from compress.losses.masked_lm import IGNORED
-from compress.metrics.tags import concatenate_labels, split_labels
-from compress.runtime.words import NOWHERE, Places, Windower
-
+from ...losses.loss import MeanOver
+from ...losses.masked_lm import IGNORED
+from ...metrics.tags import concatenate_labels, split_labels
+from ...runtime.words import NOWHERE, Places, Windower
 from ..data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from compress.errors import CompressError, brief
-from compress.fields import NOT_UNICODE, is_unicode
-from compress.spec.kinds import KINDS
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError, brief
+from ...fields import NOT_UNICODE, is_unicode
+from ...spec.kinds import KINDS
+from ...spec.task import TaskSpec
 from ..data import Split
 from ..kinds import TASK_KINDS
 from ..reading.columns import Rows

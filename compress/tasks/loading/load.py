@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from compress.errors import CompressError
-from compress.metrics.ranks import scored_queries
-from compress.results import ALSO_IN
-from compress.spec.kinds import KINDS
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError
+from ...metrics.ranks import scored_queries
+from ...results import ALSO_IN
+from ...spec.kinds import KINDS
+from ...spec.task import TaskSpec
 from ..data import ReportedData, Split, TrainingData
 from ..kinds import TASK_KINDS
 from ..reading.columns import Rows
