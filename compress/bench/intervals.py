@@ -7,7 +7,7 @@ from math import log
 
 import numpy as np
 
-from ..stats.percentiles import LEVEL, percentile_interval
+from ..stats.percentiles import CONFIDENCE, percentile_interval
 
 FEWEST = 6  # the fewest values whose extremes enclose the median with 95% confidence: 1 - 2 · 0.5⁶ = .969
 NARROW = 0.05  # half-width of an interval that is narrow enough, as a fraction of the median
@@ -37,7 +37,7 @@ def factor_of_starts(values: Sequence[float]) -> float:
     if len(values) < 2:
         return 1.0
     spread = float(np.std(np.log(values), ddof=1)) / len(values) ** 0.5
-    return float(np.exp(t.ppf((1 + LEVEL) / 2, len(values) - 1) * spread))
+    return float(np.exp(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * spread))
 
 
 def interval_over_starts(starts: Sequence[Sequence[float]], share: float) -> tuple[float, float] | None:

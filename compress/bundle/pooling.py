@@ -34,8 +34,8 @@ def check_states(folder: Path, precision: str, texts: Sequence[tuple[str, ...]])
     for start in range(0, len(rows), 2):
         batch = pad_batch(rows[start : start + 2], dict.fromkeys(KNOWN_INPUTS, np.int64), pad)
         states, vectors = session.run([STATES, VECTORS], {name: batch[name] for name in inputs})
-        apart = np.linalg.norm(pool_states(states, batch["attention_mask"], pooling) - vectors, axis=1)  # type: ignore[arg-type]
-        furthest = max(furthest, float(apart.max()))
+        distances = np.linalg.norm(pool_states(states, batch["attention_mask"], pooling) - vectors, axis=1)  # type: ignore[arg-type]
+        furthest = max(furthest, float(distances.max()))
     if not furthest <= TOLERANCE:
         raise CheckFailed(
             f"{path}: {STATES}, pooled as {pooling}, is not {VECTORS}: {furthest:.2g} apart (at most {TOLERANCE:.2g})"

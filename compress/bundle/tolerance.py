@@ -129,8 +129,8 @@ def own_difference(info: BundleInfo, precision: str) -> float:
 def _spread(quantities: np.ndarray) -> float:
     """Return the difference between the smallest and largest value of a column, for the column where it is largest."""
     known = np.where(quantities > NO_SCORE, quantities, np.nan).reshape(len(quantities), -1)
-    apart = [float(np.ptp(column[~np.isnan(column)])) for column in known.T if not np.isnan(column).all()]
-    return max(apart, default=0.0)
+    spreads = [float(np.ptp(column[~np.isnan(column)])) for column in known.T if not np.isnan(column).all()]
+    return max(spreads, default=0.0)
 
 
 def flips(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> int:

@@ -16,7 +16,6 @@ from . import (
     ablations,
     attending,
     benching,
-    bundles,
     info,
     inits,
     reproducing,
@@ -26,6 +25,7 @@ from . import (
     verifying,
     vocabularies,
 )
+from .predict import command as predicting
 from .screen import leave_stdout
 from .words import check_words, usage_message
 
@@ -80,7 +80,7 @@ _EXAMPLES = {
         "compress verify my-int8 --task my-task.yaml",
         "compress verify my-int8 --train a.csv --dev b.csv --text review --label stars",
     ),
-    bundles.predict: (
+    predicting.predict: (
         'compress predict my-int8 "a charming journey"',
         "compress predict my-int8 --input reviews.csv --text review --label stars -o answered.csv",
     ),

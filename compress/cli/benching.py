@@ -13,8 +13,7 @@ import typer
 from ..errors import CompressError
 from ..files.paths import check_folder, display_path
 from ..machine import MOST_THREADS
-from .bundles import Json
-from .options import path_option
+from .options import UngroupedJson, path_option
 
 if TYPE_CHECKING:
     from ..report.bench import Measurements
@@ -81,7 +80,7 @@ def bench(
     threads: Threads = None,
     profile: Profiled = False,
     out: Out = None,
-    json: Json = False,
+    json: UngroupedJson = False,
 ) -> None:
     """Measure only latency: one process per model, interleaved runs, and a second copy of the baseline to show the noise."""
     from ..bench import RIGOR, BenchSpec, measure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CompressError
-from .options import path_option
+from .options import UngroupedJson, path_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,13 +25,10 @@ class Kind(StrEnum):
     runs = "runs"
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-
-
 def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     out: Annotated[Path, path_option("--out", "-o", help="Folder of the runs.")] = Path("runs"),
-    json: Json = False,
+    json: UngroupedJson = False,
 ) -> None:
     """List recipes, teachers, students, tasks or finished runs."""
     rows = _runs(out) if kind is Kind.runs else _tasks() if kind is Kind.tasks else _cards(kind.value)
@@ -163,7 +160,7 @@ def doctor(
     measure: Annotated[
         bool, typer.Option("--measure", help="Time an int8 and an fp32 matmul here (two seconds).")
     ] = False,
-    json: Json = False,
+    json: UngroupedJson = False,
 ) -> None:
     """Show CPU features, threads, versions and the expected int8 speed-up. Warn of combinations known to be bad."""
     from ..machine import training_precision, usable_cores, versions

@@ -222,6 +222,7 @@ Rebench = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich_help_panel="Output")]
+UngroupedJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide progress but not notes.", rich_help_panel="Output")]
 Report = Annotated[
     Path | None,
@@ -245,4 +246,9 @@ MaxSize = Annotated[
 MinScore = Annotated[
     float | None,
     typer.Option("--min-score", help="Minimum score on the tuning split, in points of 100.", rich_help_panel=LIMITS),
+]
+
+Bundle = Annotated[Path, path_argument("BUNDLE", help="A bundle's folder.")]
+RuntimeThreads = Annotated[
+    int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads. Default: the usable cores.")
 ]

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import CheckFailed
-from .bundles import Bundle, Json, Threads
-from .options import path_option
+from .options import Bundle, RuntimeThreads, UngroupedJson, path_option
 from .requests import OwnFileOptions
 from .screen import leave_stdout
 from .signatures import takes_records
@@ -21,12 +20,12 @@ def verify(
     own: OwnFileOptions,
     task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
     data_dir: Annotated[Path | None, path_option(help="Folder of the task's data, to recompute scores.")] = None,
-    threads: Threads = None,
+    threads: RuntimeThreads = None,
     simulate: Annotated[
         bool,
         typer.Option("--simulate", help="Also simulate int8 on the other kind of x86 CPU: with or without VNNI."),
     ] = False,
-    json: Json = False,
+    json: UngroupedJson = False,
 ) -> None:
     """Check a bundle on this CPU: hashes, ONNX checker, labels, answers, and scores if data is given.
 

@@ -21,18 +21,20 @@ class TextBatches:
     [SEP]. Ids are sequence numbers in text order. Each epoch has its own permutation; its last batch may be smaller. Raises `CompressError`
     if the text does not fill one batch.
 
-    `apart`: documents are masked from each other (Krell et al. 2021, arXiv:2107.02027, §3.2). Each document then starts with [CLS], so that
-    a sequence contains [CLS] document [SEP], as if alone; the first and last document of a sequence may be incomplete. Batches have
-    `documents`, which number them.
+    `separate_documents`: these are masked from each other (Krell et al. 2021, arXiv:2107.02027, §3.2). Each document then starts with
+    [CLS], so that a sequence contains [CLS] document [SEP], as if alone; the first and last document of a sequence may be incomplete.
+    Batches have `documents`, which number them.
     """
 
-    def __init__(self, shards: TokenShards, *, length: int, batch_size: int, seed: int, apart: bool = False) -> None:
+    def __init__(
+        self, shards: TokenShards, *, length: int, batch_size: int, seed: int, separate_documents: bool = False
+    ) -> None:
         if length < SHORTEST:
             raise CompressError(
                 f"max_length is {length} tokens; expected at least {SHORTEST} for a sequence of plain text"
             )
         self.shards, self.length, self.batch_size, self.seed = shards, length, batch_size, seed
-        self._begins = _cls_positions(shards) if apart else None
+        self._begins = _cls_positions(shards) if separate_documents else None
         self.count, self.first = self._sequences(), 0
         self._check_enough()
         self._epoch = -1
@@ -95,8 +97,8 @@ class TextBatches:
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """Return `input_ids`, `attention_mask` (ones) and `token_type_ids` (zeros), int64 [batch, length].
 
-        With `apart` also `documents`, int64 [batch, length]: each token's document within its sequence, from 0; a document includes the
-        [SEP] after it. Ids beyond the sequences belong to later epochs.
+        With `separate_documents` also `documents`, int64 [batch, length]: each token's document within its sequence, from 0; a document
+        includes the [SEP] after it. Ids beyond the sequences belong to later epochs.
         """
         ids = np.empty((len(indices), self.length), np.int64)
         ids[:, 0], ids[:, -1] = self.shards.special.cls, self.shards.special.sep

@@ -37,9 +37,11 @@ def count_pairs(
         plain, documents = ~np.isin(ids, special), batch.get("documents", batch["token_type_ids"])
         each += np.bincount(ids[plain], minlength=words)
         near_pairs = []
-        for apart in range(1, WINDOW + 1):
-            near = plain[:, apart:] & plain[:, :-apart] & (documents[:, apart:] == documents[:, :-apart])
-            near_pairs.append((np.full(int(near.sum()), 1 / apart), ids[:, :-apart][near], ids[:, apart:][near]))
+        for distance in range(1, WINDOW + 1):
+            near = plain[:, distance:] & plain[:, :-distance] & (documents[:, distance:] == documents[:, :-distance])
+            near_pairs.append(
+                (np.full(int(near.sum()), 1 / distance), ids[:, :-distance][near], ids[:, distance:][near])
+            )
         weights, before, after = (np.concatenate(parts) for parts in zip(*near_pairs, strict=True))
         pairs += sparse.csr_matrix((weights, (before, after)), (words, words))
         on_progress(start + len(ids), len(chosen))

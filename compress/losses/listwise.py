@@ -63,8 +63,8 @@ def margin_mse_loss(
     Hofstätter et al. 2020, arXiv:2010.02666, §3.2, eq. 4, with all such pairs of a query instead of one random pair.
     """
     ahead = (_same_group(groups) & (relevance[:, None] > relevance[None, :])).to(student.dtype)
-    apart = student - teacher
-    return ((apart[:, None] - apart[None, :]).square() * ahead).sum() / ahead.sum().clamp(min=1)
+    differences = student - teacher
+    return ((differences[:, None] - differences[None, :]).square() * ahead).sum() / ahead.sum().clamp(min=1)
 
 
 def _same_group(groups: Tensor) -> Tensor:

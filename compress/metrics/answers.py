@@ -126,8 +126,8 @@ class AnswersHeadline(Headline):
 
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
         """Return which answers are right. Also None if contexts have several questions, which McNemar's test would take as independent."""
-        apart = len(np.unique(context_of(gold))) == len(gold)
-        return outputs[:, EXACT] == 1 if apart and self.metrics == ("exact_match",) else None
+        one_each = len(np.unique(context_of(gold))) == len(gold)
+        return outputs[:, EXACT] == 1 if one_each and self.metrics == ("exact_match",) else None
 
     def count_changed(self, pairs: Pairs, gold: np.ndarray) -> int:
         questions = np.any([self.differ(base, other) for base, other in pairs], axis=0)

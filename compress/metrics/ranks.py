@@ -46,8 +46,10 @@ class RanksHeadline(Headline):
         return None
 
     def count_changed(self, pairs: Pairs, gold: np.ndarray) -> int:
-        apart = [np.abs(self._of_queries(base, gold) - self._of_queries(other, gold)) > _SAME for base, other in pairs]
-        return int(np.any(apart, axis=0).sum())
+        changed = [
+            np.abs(self._of_queries(base, gold) - self._of_queries(other, gold)) > _SAME for base, other in pairs
+        ]
+        return int(np.any(changed, axis=0).sum())
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         """Return points on resampled queries. If models differ on too few queries to be told apart, two are added; on each, one model ranks

@@ -118,8 +118,8 @@ def activation_bytes(sizes: Dimensions, examples: int, length: int, how: Forward
     In fp32 a layer keeps for each token its input, queries, keys, values, the context, both sums before LayerNorm and the state between
     them: 8 · hidden numbers; and input and output of the activation function: 2 · intermediate. In bf16 the inputs and outputs of LayerNorm
     stay fp32. Dropout masks take fp32 or bf16 on a CPU, bytes on a GPU. The attention weights, heads · length for each token, are kept on a
-    CPU alone: with dropout, or in bf16 on short texts. With fake quantization the inputs of matmuls are kept both as they came and in
-    levels.
+    CPU alone: with dropout, or in bf16 on short texts. With fake quantization the inputs of matmuls are kept both as they came and
+    quantized.
     """
     h, f, tokens = sizes.hidden, sizes.intermediate, examples * length
     each = 24 * h + 4 * f if how.half else 32 * h + 8 * f

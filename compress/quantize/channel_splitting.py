@@ -128,8 +128,8 @@ def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits:
     for channel in np.flatnonzero(channel_repeats > 1):
         count = channel_repeats[channel]
         rows = np.flatnonzero(order == channel)
-        level = np.rint(weight[channel] / scale)
-        rest, sign = np.abs(level), np.sign(level)
+        quantized = np.rint(weight[channel] / scale)
+        rest, sign = np.abs(quantized), np.sign(quantized)
         for index, row in enumerate(rows[:0:-1]):  # the larger parts first, so that the rounded one stays in range
             part = np.ceil(rest / (count - index))
             split_weight[row] = sign * part * scale

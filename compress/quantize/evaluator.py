@@ -52,8 +52,8 @@ class Evaluator:
                 "flips_interval": [round(end, 4) for end in flip_interval(flips, texts)],
                 "flips_judged": round(flip_rate(flips, texts), 4),
             }
-        apart, _ = logit_difference(self.kind.logits(fp32), self.kind.logits(outputs))
-        return lost | {"mean_logit_difference": round(apart, 6)}
+        difference, _ = logit_difference(self.kind.logits(fp32), self.kind.logits(outputs))
+        return lost | {"mean_logit_difference": round(difference, 6)}
 
 
 def measure_file(model: ModelProto, ask: Callable[[Path], Any]) -> Any:

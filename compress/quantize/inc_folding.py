@@ -20,7 +20,7 @@ class _QuantizedWeight:
     """The int8 weight [in, out] of a matmul, quantized from the initialiser `name`; `scale` is a scalar or [out]."""
 
     name: str
-    levels: Array
+    values: Array
     scale: Array
     zero: Array
 
@@ -46,7 +46,7 @@ def fold_weights(model: ModelProto) -> ModelProto:
 
 def _write(rewrite: Rewrite, node: NodeProto, weight: _QuantizedWeight) -> None:
     names = [f"{weight.name}{part}" for part in ("_quantized", "_scale", "_zero_point")]
-    for name, value in zip(names, (weight.levels, weight.scale, weight.zero), strict=True):
+    for name, value in zip(names, (weight.values, weight.scale, weight.zero), strict=True):
         rewrite.constant(name, value)
     dequantized, axis = f"{weight.name}_restored", 1 if weight.scale.ndim else None
     rewrite.once("DequantizeLinear", names, [dequantized], f"{weight.name}/DequantizeLinear", axis=axis)
@@ -78,8 +78,8 @@ def _quantized_weight(node: NodeProto, makers: Mapping[str, NodeProto], rewrite:
     shape = {0: (-1, 1), 1: (-1,), None: ()}[axis]
     # In float32, rounding half to even, as the operator does.
     whole = np.rint(weight / scale.reshape(shape)) + zero.reshape(shape).astype(np.float32)
-    levels = np.clip(whole, *_limits(clip if clip is not quantize else None, rewrite)).astype(np.int8)
-    return _QuantizedWeight(quantize.input[0], levels.T.copy() if transposed else levels, scale, zero)
+    quantized = np.clip(whole, *_limits(clip if clip is not quantize else None, rewrite)).astype(np.int8)
+    return _QuantizedWeight(quantize.input[0], quantized.T.copy() if transposed else quantized, scale, zero)
 
 
 def _limits(clip: NodeProto | None, rewrite: Rewrite) -> tuple[int, int]:

@@ -119,7 +119,7 @@ def _write_unpadded(job: Int8Job, quantization: Quantization) -> None:
 
 def _check_same(unpadded: Path, path: Path, *, padded: bool) -> None:
     """Check that both files give the same logits. Fixed ranges do not depend on the padding, but ranges taken at run time
-    do, so those are compared without padding. The remaining difference is rounding to a neighbouring level."""
+    do, so those are compared without padding. The remaining difference is rounding to a neighbouring quantized value."""
     sessions = [open_session(file) for file in (unpadded, path)]
     mask = np.ones((4, 3), np.int64)
     if padded:

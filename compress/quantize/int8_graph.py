@@ -104,10 +104,10 @@ def dynamic(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
     """Quantize with the input's range at every run, computed once for all matmuls that read it. Uses standard ONNX
     operators, which ONNX Runtime fuses into one, bias included."""
     node = matmul.node
-    levels, scale, zero = _dynamic_input(rewrite, node.input[0])
+    quantized, scale, zero = _dynamic_input(rewrite, node.input[0])
     weight, weight_scale = rewrite.int8(node.input[1])
     stem = node.output[0]
-    rewrite.add("MatMulInteger", [levels, weight, zero], [f"{stem}_int32"], f"{node.name}_quant")
+    rewrite.add("MatMulInteger", [quantized, weight, zero], [f"{stem}_int32"], f"{node.name}_quant")
     rewrite.add("Cast", [f"{stem}_int32"], [f"{stem}_cast"], f"{node.name}_cast", to=TensorProto.FLOAT)
     rewrite.add("Mul", [scale, weight_scale], [f"{stem}_product_scale"], f"{node.name}_scale")
     rewrite.add("Mul", [f"{stem}_cast", f"{stem}_product_scale"], [stem], f"{node.name}_restore")
@@ -119,9 +119,9 @@ def static(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
     """Quantize with the calibrated range. The matmul is ONNX Runtime's own operator, because the fusion that would produce
     it mistakes a constant scale for another pattern and leaves the bias out."""
     node = matmul.node
-    levels, scale, zero = _static_input(rewrite, node.input[0], span)
+    quantized, scale, zero = _static_input(rewrite, node.input[0], span)
     weight, weight_scale = rewrite.int8(node.input[1])
-    inputs = [levels, weight, scale, weight_scale, zero, "", matmul.bias]
+    inputs = [quantized, weight, scale, weight_scale, zero, "", matmul.bias]
     name = f"{node.name}_quant"
     rewrite.add("MatMulIntegerToFloat", inputs, [matmul.output], name, domain=MICROSOFT)
 
@@ -129,9 +129,9 @@ def static(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
 def portable(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
     """Put QuantizeLinear and DequantizeLinear around a plain matmul; runtimes with int8 kernels fuse the three."""
     node = matmul.node
-    levels, scale, zero = _static_input(rewrite, node.input[0], span)
+    quantized, scale, zero = _static_input(rewrite, node.input[0], span)
     source = node.input[0]
-    rewrite.once("DequantizeLinear", [levels, scale, zero], [f"{source}_restored"], f"{source}/DequantizeLinear")
+    rewrite.once("DequantizeLinear", [quantized, scale, zero], [f"{source}_restored"], f"{source}/DequantizeLinear")
     names = rewrite.int8(node.input[1])
     weight = f"{node.input[1]}_restored"
     rewrite.once("DequantizeLinear", list(names), [weight], f"{node.input[1]}/DequantizeLinear", axis=rewrite.axis)

@@ -153,6 +153,6 @@ def _corrections(
     corrections = {}
     for node in matmuls:
         name, weight = node.input[0], numpy_helper.to_array(stored[node.input[1]])
-        levels, scale = to_int8(weight, **spec.weights)
-        corrections[node.name] = (exact[name] @ weight - rounded[name] @ (levels * scale)) / rows[name]
+        quantized, scale = to_int8(weight, **spec.weights)
+        corrections[node.name] = (exact[name] @ weight - rounded[name] @ (quantized * scale)) / rows[name]
     return {name: value.astype(np.float32) for name, value in corrections.items()}

@@ -34,8 +34,8 @@ class Range:
     def rounded(self, values: np.ndarray) -> np.ndarray:
         """Return `values` quantized and dequantized, float32."""
         scale, zero = self.parameters()
-        levels = np.clip(np.rint(values / scale) + np.float32(zero), 0, 255)
-        return ((levels - np.float32(zero)) * scale).astype(np.float32)
+        quantized = np.clip(np.rint(values / scale) + np.float32(zero), 0, 255)
+        return ((quantized - np.float32(zero)) * scale).astype(np.float32)
 
 
 @dataclass

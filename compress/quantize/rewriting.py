@@ -54,16 +54,16 @@ class Rewrite:
         names = (f"{weight}_quantized", f"{weight}_scale")
         if names[0] not in self.stored:
             array = numpy_helper.to_array(self.stored[weight])
-            levels, scale = to_int8(array, None if self.axis is None else array.ndim - 1, bits=self._bits)
-            self.constant(names[0], levels)
+            quantized, scale = to_int8(array, None if self.axis is None else array.ndim - 1, bits=self._bits)
+            self.constant(names[0], quantized)
             self.constant(names[1], scale)
         return names
 
     def dequantized(self, weight: str) -> str:
         """Return the name of the weight dequantized from int8, for a multiplication in fp32; a runtime folds it when it loads
         the file."""
-        levels, scale = self.int8(weight)
-        self.once("Cast", [levels], [f"{weight}_cast"], f"{weight}/Cast", to=TensorProto.FLOAT)
+        quantized, scale = self.int8(weight)
+        self.once("Cast", [quantized], [f"{weight}_cast"], f"{weight}/Cast", to=TensorProto.FLOAT)
         self.once("Mul", [f"{weight}_cast", scale], [f"{weight}_fp32"], f"{weight}/Mul")
         return f"{weight}_fp32"
 
@@ -73,7 +73,7 @@ class Rewrite:
         table, *which = node.input
         if f"{table}_quantized" not in self.stored:
             quantized_rows = quantize_rows(numpy_helper.to_array(self.stored[table]))
-            self.constant(f"{table}_quantized", quantized_rows.levels)
+            self.constant(f"{table}_quantized", quantized_rows.values)
             self.constant(f"{table}_scale", quantized_rows.scales[:, None])
             for name, value in (("unit", quantized_rows.unit), ("centre", quantized_rows.centre)):
                 if value is not None:
@@ -117,10 +117,10 @@ class Rewrite:
         rows = add("Cast", [f"{stem}_rows"], "bytes", to=TensorProto.FLOAT)
         upper = add("Floor", [add("Mul", [rows, "float32:0.0625"], "sixteenths")], "upper")
         rest = add("Sub", [rows, add("Mul", [upper, "float32:16"], "upper_part")], "lower_part")
-        levels = add("Concat", [upper, add("Sub", [rest, "float32:8"], "lower")], "levels", axis=-1)
+        quantized = add("Concat", [upper, add("Sub", [rest, "float32:8"], "lower")], "levels", axis=-1)
         codes = add("Cast", [add("Gather", [f"{table}_codes", which], "codes")], "signed", to=TensorProto.FLOAT)
         squares = add("Mul", [codes, add("Abs", [codes], "unsigned")], "squares")
-        dequantized = add("Mul", [levels, add("Mul", [squares, f"{table}_unit"], "scales")], "restored")
+        dequantized = add("Mul", [quantized, add("Mul", [squares, f"{table}_unit"], "scales")], "restored")
         self.add("Reshape", [dequantized, f"{table}_shape"], [stem], f"{name}_rows")
 
     def finish(self) -> ModelProto:

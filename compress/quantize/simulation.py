@@ -51,7 +51,7 @@ def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
 
 def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> list[Array]:
     """Return the float32 logits of the file on each of `feeds`, computed in NumPy: int8 matmuls exactly, or as on a CPU
-    without VNNI. Sums in fp32 have a different order than in a runtime, so a value may round to the neighbouring level."""
+    without VNNI. Sums in fp32 have a different order than in a runtime, so a value may round to the neighbouring quantized value."""
     from onnx.reference import ReferenceEvaluator
 
     model = onnx.load(path)
@@ -69,13 +69,13 @@ def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> list[Arr
 def _operators(saturating: bool) -> list[Any]:
     from onnx.reference.op_run import OpRun
 
-    def integers(levels: Array, weight: Array, zero: Array | None, weight_zero: Array | None) -> Array:
-        rows = _as_rows(levels)
+    def integers(activations: Array, weight: Array, zero: Array | None, weight_zero: Array | None) -> Array:
+        rows = _as_rows(activations)
         product = int8_matmul(rows, weight, int(zero) if zero is not None else 0, saturating=saturating)
         if weight_zero is not None and np.any(weight_zero):
             below = rows.astype(np.int64) - int(zero if zero is not None else 0)
             product = product - (below.sum(axis=1, keepdims=True) * weight_zero.astype(np.int64)).astype(np.int32)
-        return product.reshape(*levels.shape[:-1], weight.shape[1])
+        return product.reshape(*activations.shape[:-1], weight.shape[1])
 
     class MatMulInteger(OpRun):
         def _run(self, a: Array, b: Array, zero: Any = None, weight_zero: Any = None) -> tuple[Array]:  # type: ignore[override]
@@ -100,8 +100,8 @@ def _operators(saturating: bool) -> list[Any]:
     return [MatMulInteger, MatMulIntegerToFloat]
 
 
-def _as_rows(levels: Array) -> Array:
-    return levels.reshape(-1, levels.shape[-1])
+def _as_rows(activations: Array) -> Array:
+    return activations.reshape(-1, activations.shape[-1])
 
 
 def _fuse_dequantized(model: ModelProto) -> None:
@@ -134,18 +134,18 @@ class Clipped:
     over: Array
 
 
-def simulate_clipping(levels: Array, weight: Array) -> Clipped:
+def simulate_clipping(activations: Array, weight: Array) -> Clipped:
     """Compute what AVX2's vpmaddubsw loses: it adds products 2i and 2i + 1 of a row and a column in int16 with saturation,
     and these sums in 32 bits. Zero points play no part: ONNX Runtime subtracts them afterwards.
 
     Unsigned weights lose nothing, because ONNX Runtime has another kernel for them. Only the pairs that could saturate with
     the largest quantized values of their two activations are examined, which are few: 7-bit weights have none.
     """
-    pairs = levels.shape[0] * -(-levels.shape[1] // 2) * weight.shape[1]
-    over = np.zeros((levels.shape[0], weight.shape[1]), np.int32)
-    if weight.dtype != np.int8 or not levels.size:
+    pairs = activations.shape[0] * -(-activations.shape[1] // 2) * weight.shape[1]
+    over = np.zeros((activations.shape[0], weight.shape[1]), np.int32)
+    if weight.dtype != np.int8 or not activations.size:
         return Clipped(pairs, 0, over)
-    left, right = (_pad_to_even(array, axis).astype(np.int32) for array, axis in ((levels, 1), (weight, 0)))
+    left, right = (_pad_to_even(array, axis).astype(np.int32) for array, axis in ((activations, 1), (weight, 0)))
     first, second = right[0::2], right[1::2]
     possible = _exceeding(left.max(axis=0)[:, None], first, second)
     saturated = 0
@@ -165,12 +165,12 @@ def _exceeding(largest: Array, first: Array, second: Array) -> Array:
     return (high > HIGHEST) | (low < LOWEST)
 
 
-def int8_matmul(levels: Array, weight: Array, zero: int, *, saturating: bool) -> Array:
-    """Return int32 [rows, columns], (`levels` - `zero`) × `weight`, as a CPU without VNNI computes it, or exactly."""
+def int8_matmul(activations: Array, weight: Array, zero: int, *, saturating: bool) -> Array:
+    """Return int32 [rows, columns], (`activations` - `zero`) × `weight`, as a CPU without VNNI computes it, or exactly."""
     # float64 holds every sum of fewer than 2^37 products exactly, and NumPy has no fast integer matmul.
-    exact = (levels.astype(np.float64) - zero) @ weight.astype(np.float64)
+    exact = (activations.astype(np.float64) - zero) @ weight.astype(np.float64)
     exact = exact.astype(np.int32)
-    return exact - simulate_clipping(levels, weight).over if saturating else exact
+    return exact - simulate_clipping(activations, weight).over if saturating else exact
 
 
 def _pad_to_even(array: Array, axis: int) -> Array:

@@ -23,16 +23,16 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
     largest = np.abs(weight).max(axis=others, keepdims=True).astype(np.float32)
     scale = largest / np.float32(2 ** (bits - 1) - 1)
     scale = np.where(scale >= np.finfo(np.float32).tiny, scale, np.float32(1))
-    levels = np.rint(weight / scale).astype(np.int8)
-    return levels, scale.reshape(()) if axis is None else scale.reshape(-1)
+    quantized = np.rint(weight / scale).astype(np.int8)
+    return quantized, scale.reshape(()) if axis is None else scale.reshape(-1)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A table [row, size] as int8: row i is `levels`[i] × its scale, plus `centre` if there is one. `scales` [row] are the
+    """A table [row, size] as int8: row i is `values`[i] × its scale, plus `centre` if there is one. `scales` [row] are the
     scales, or with a `unit` their codes: a scale is unit × code²."""
 
-    levels: Array
+    values: Array
     scales: Array
     unit: Array | None = None
     centre: Array | None = None
@@ -60,5 +60,5 @@ def quantize_rows(table: Array) -> Rows:
     codes = np.clip(np.ceil(np.sqrt(scale / unit)), 1, CODES).astype(np.float32)
     # Quantize with the scales that the codes stand for.
     exact = codes * codes * unit
-    levels = np.clip(np.rint(table / exact[:, None]), -LARGEST, LARGEST).astype(np.int8)
-    return Rows(levels, codes.astype(np.uint8), unit=np.array(unit, np.float32))
+    quantized = np.clip(np.rint(table / exact[:, None]), -LARGEST, LARGEST).astype(np.int8)
+    return Rows(quantized, codes.astype(np.uint8), unit=np.array(unit, np.float32))

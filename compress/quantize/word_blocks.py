@@ -29,7 +29,7 @@ _ROWS = 1024  # rounded at once
 @dataclass(frozen=True)
 class Blocks:
     """A table [row, width] in 4 bits: `packed` int8 [row, block, block size / 2] has two values per byte, those of a block's
-    first half in the upper bits and those of its second half, plus 8, in the lower ones. Each is a level from -8 to 7, times
+    first half in the upper bits and those of its second half, plus 8, in the lower ones. Each is a whole number from -8 to 7, times
     the scale of its block: `unit` × code × |code|, with `codes` int8 [row, block, 1]."""
 
     packed: Array
@@ -75,14 +75,14 @@ def quantize_blocks(table: Array) -> Blocks:
     unit = largest / np.float32(8 * _BLOCK_CODES**2)
     blocks = table.reshape(len(table), -1, size)
     parts = [_round_blocks(blocks[start : start + _ROWS], unit) for start in range(0, len(blocks), _ROWS)]
-    levels, codes = (np.concatenate(each) for each in zip(*parts, strict=True))
+    quantized, codes = (np.concatenate(each) for each in zip(*parts, strict=True))
     # Pack a byte of two values: the first half of a block in the upper bits, the second half in the lower ones.
-    upper, lower = np.split(levels, 2, axis=2)
+    upper, lower = np.split(quantized, 2, axis=2)
     return Blocks((16 * upper + lower + 8).astype(np.int8), codes.astype(np.int8), np.array(unit, np.float32))
 
 
 def _round_blocks(blocks: Array, unit: np.float32) -> tuple[Array, Array]:
-    """Return levels [row, block, size] and codes [row, block, 1], whole numbers in float32."""
+    """Return quantized values [row, block, size] and codes [row, block, 1], whole numbers in float32."""
     # The value farthest from zero, and the scale, in units, with which it becomes -8.
     farthest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)
     reaching = np.abs(farthest) / np.float32(8) / unit
@@ -91,8 +91,8 @@ def _round_blocks(blocks: Array, unit: np.float32) -> tuple[Array, Array]:
     code = np.clip(np.ceil(np.sqrt(ratios * reaching)), 1, _BLOCK_CODES)
     codes = np.where(farthest > 0, -code, code)
     scales = codes * code * unit
-    levels = np.clip(np.rint(blocks / scales), -8, 7)
+    quantized = np.clip(np.rint(blocks / scales), -8, 7)
     # Each block takes the candidate with the least squared error.
-    error = np.square(blocks - levels * scales).sum(3, keepdims=True)
+    error = np.square(blocks - quantized * scales).sum(3, keepdims=True)
     best = error.argmin(0)[None]
-    return np.take_along_axis(levels, best, 0)[0], np.take_along_axis(codes, best, 0)[0]
+    return np.take_along_axis(quantized, best, 0)[0], np.take_along_axis(codes, best, 0)[0]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from ..results.fidelity import Delta
-from ..stats.percentiles import LEVEL
+from ..stats.percentiles import CONFIDENCE
 from ..stats.significance import holm, p_value
 
 
@@ -19,7 +19,7 @@ class Corrected(NamedTuple):
 
     @property
     def distinguishable(self) -> bool:
-        return self.family == 1 or self.p < 1 - LEVEL
+        return self.family == 1 or self.p < 1 - CONFIDENCE
 
 
 class Compared(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import CompressError
 from ..report import find_predictions, load_answers, metric_giving
 from ..results import PREDICTIONS, ModelResult, Result
-from ..stats.percentiles import LEVEL
+from ..stats.percentiles import CONFIDENCE
 from ..stats.significance import delta, holm, p_value
 from ..tasks import TASK_KINDS
 from .conditions import DECIDED_BY_TIMES, are_exact, conditions_of, is_sized_by_times
@@ -46,7 +46,7 @@ def _judge_figure(figure: Figure, corrected: Iterator[float]) -> Figure:
     if figure.interval is None:
         return figure
     interval = figure.interval.model_copy(update={"p": next(corrected)})
-    holds = interval.low <= 0 <= interval.high or interval.p >= 1 - LEVEL
+    holds = interval.low <= 0 <= interval.high or interval.p >= 1 - CONFIDENCE
     return figure.model_copy(update={"interval": interval, "verdict": "within its interval" if holds else "differs"})
 
 

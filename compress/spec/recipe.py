@@ -125,10 +125,10 @@ class Recipe(Spec):
         kinds, ids = [stage.kind for stage in self.stages], [stage.id for stage in self.stages]
         order = list(STAGE_SPECS)
         once = [kind for kind in kinds if not STAGE_SPECS[kind].repeats]
-        ranks, apart = _ranks(kinds), " and ".join(kind for kind, spec in STAGE_SPECS.items() if spec.repeats)
+        ranks, repeated = _ranks(kinds), " and ".join(kind for kind, spec in STAGE_SPECS.items() if spec.repeats)
         if ranks != sorted(ranks) or len(set(once)) != len(once):
             raise ValueError(
-                f"stages are {', '.join(kinds)}; expected each at most once, except {apart}, in the order "
+                f"stages are {', '.join(kinds)}; expected each at most once, except {repeated}, in the order "
                 f"{', '.join(order)}"
             )
         if taken := sorted(set(ids) & RESERVED):

@@ -148,7 +148,7 @@ class TaskSpec(Spec):
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
         self._check_label_columns()
         self._check_text_columns()
-        self._check_apart()
+        self._check_label_is_no_text()
         self._check_headline()
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
@@ -169,7 +169,7 @@ class TaskSpec(Spec):
         wanted = _COLUMNS.get((KINDS[self.kind].unit, columns)) or f"{' or '.join(map(str, columns))} columns"
         raise ValueError(f"`text` of {with_article(self.kind)} task is {wanted}, found {list(self.text)}")
 
-    def _check_apart(self) -> None:
+    def _check_label_is_no_text(self) -> None:
         both = next((name for name in self.label_columns if name in self.text), None)
         if both is not None:
             raise ValueError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from .percentiles import LEVEL
+from .percentiles import CONFIDENCE
 
 LEAST_TEXTS, MOST_TEXTS = 1000, 10_000
 
@@ -34,7 +34,7 @@ def flip_rate(flips: int, texts: int) -> float:
 
 def flip_interval(flips: int, texts: int) -> tuple[float, float]:
     """Return the 95% interval of the same rate, in percent (Clopper and Pearson 1934: its coverage is at least that)."""
-    tail = (1 + LEVEL) / 2
+    tail = (1 + CONFIDENCE) / 2
     return _lower(flips, texts, tail), 100 - _lower(texts - flips, texts, tail)
 
 

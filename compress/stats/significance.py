@@ -16,12 +16,12 @@ import numpy as np
 from ..errors import CompressError
 from ..metrics import FEWEST, Headline, Pairs, check_lengths
 from ..results.fidelity import Delta
-from .percentiles import LEVEL
+from .percentiles import CONFIDENCE
 
 Interval = tuple[float, float, float]
 
 _LARGEST = 200  # points: correlations and Matthews lie between -100 and 100
-NORMAL_QUANTILE = 1.959963985  # the normal distribution's quantile at LEVEL, two-sided
+NORMAL_QUANTILE = 1.959963985  # the normal distribution's quantile at CONFIDENCE, two-sided
 _DECIMALS = 9  # rounding error of equal scores computed along two paths must not look like a difference
 
 
@@ -149,7 +149,7 @@ def half_width(observed: np.ndarray, shared: np.ndarray | float) -> np.ndarray:
     from scipy.special import stdtrit
 
     total, share = _variance(observed, shared)
-    student = stdtrit(observed.shape[-1] - 1, (1 + LEVEL) / 2)
+    student = stdtrit(observed.shape[-1] - 1, (1 + CONFIDENCE) / 2)
     return (NORMAL_QUANTILE + (student - NORMAL_QUANTILE) * 5 * share**2 / (1 + 4 * share**2)) * np.sqrt(total)
 
 
@@ -250,7 +250,7 @@ def _interval_ends(observed: np.ndarray, resampled: np.ndarray, shared: float) -
     """Return the bootstrap's quantiles of the mean over seeds, moved away from it until the interval accounts for new seeds
     too. `observed` [seed], `resampled` [seed, sample]; `shared` as in `half_width`."""
     mean, means = float(observed.mean()), resampled.mean(axis=0)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     stretch, seeds = 1.0, len(observed)
     if seeds > 1 and (spread := float(means.std())):
         stretch = float(half_width(observed, shared)) / (NORMAL_QUANTILE * spread)
@@ -266,7 +266,7 @@ def _may_be_chance(tasks: Sequence[Paired]) -> bool:
     if others or len(pairs) > 1:
         return False
     p = mcnemar_p(first.metric, *pairs[0], first.gold)
-    return p is not None and p >= 1 - LEVEL
+    return p is not None and p >= 1 - CONFIDENCE
 
 
 def _resampled_differences(task: Paired, samples: int, rng: np.random.Generator) -> np.ndarray:

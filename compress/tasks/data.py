@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compress.spec.task import MEAN, TaskSpec
+from ..spec.task import MEAN, TaskSpec
 
 
 @dataclass(frozen=True)
 class Split:
     """One split in file order.
 
-    `texts`: one list per text column. `apart`: the two texts of an example are read separately. `unanswerable`: train has questions without
-    an answer, so a model may give none, in every split.
+    `texts`: one list per text column. `separate_texts`: the two texts of an example are read separately. `unanswerable`: train has
+    questions without an answer, so a model may give none, in every split.
     `labels`, by kind of task:
     * int64 class ids [example]; float32 scores [example]; uint8 [example, label];
     * object [example] of int32 [word, 3], label id, start and end in characters;
@@ -26,7 +26,7 @@ class Split:
 
     texts: tuple[list[str], ...]
     labels: np.ndarray
-    apart: bool = False
+    separate_texts: bool = False
     unanswerable: bool = False
 
     def __len__(self) -> int:

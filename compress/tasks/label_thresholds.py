@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compress.metrics import Headline
+from ..metrics import Headline
 
 FEWEST_POSITIVES = 5  # tuning examples of a label; with fewer, it uses the shared threshold
 PRIOR_POSITIVES = 20  # weight of the shared threshold, in examples, against a label's own

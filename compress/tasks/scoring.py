@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from compress.errors import CheckFailed, CompressError
-from compress.metrics import Headline, MeanHeadline
-from compress.spec.kinds import KINDS
-from compress.spec.task import TaskSpec
-
+from ..errors import CheckFailed, CompressError
+from ..metrics import Headline, MeanHeadline
+from ..spec.kinds import KINDS
+from ..spec.task import TaskSpec
 from .data import ReportedData, Split
 from .kinds import TASK_KINDS
 

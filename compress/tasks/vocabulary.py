@@ -6,10 +6,9 @@ from functools import lru_cache
 
 import tokenizers
 
-from compress.corpus.vocabulary import bert_tokenizer
-from compress.corpus.vocabulary import byte_level as trained_bytes
-from compress.corpus.vocabulary import wordpiece as trained
-
+from ..corpus.vocabulary import bert_tokenizer
+from ..corpus.vocabulary import byte_level as trained_bytes
+from ..corpus.vocabulary import wordpiece as trained
 from .sources.builtin import BUILTIN_TASKS
 from .synthetic import generate
 

@@ -189,7 +189,7 @@ def test_results_that_are_none_hide_no_others(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_bytes_on_stdin_that_are_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compress.cli.bundles import _read_examples
+    from compress.cli.predict.command import _read_examples
     from compress.errors import CompressError
     from compress.runtime.kinds import ANSWER_KINDS
 

@@ -14,19 +14,19 @@ from compress.corpus.cooccurrence import WINDOW
 SEP, WORDS = 3, 40
 
 
-def batches(tmp_path: Path, *, apart: bool) -> TextBatches:
+def batches(tmp_path: Path, *, separate: bool) -> TextBatches:
     rng = np.random.default_rng(0)
     tokens = [token for size in rng.integers(1, 30, 60) for token in [*rng.integers(5, WORDS - 3, size), SEP]]
     shards = write_shards(tmp_path / "shards", np.array(tokens), vocabulary=WORDS)
-    return TextBatches(shards, length=16, batch_size=4, seed=1, apart=apart)
+    return TextBatches(shards, length=16, batch_size=4, seed=1, separate_documents=separate)
 
 
-@pytest.mark.parametrize("apart", [True, False])
-def test_pairs_are_counted_as_a_plain_loop_counts_them(tmp_path: Path, apart: bool):
-    text, _ = batches(tmp_path, apart=apart).held_out(0.2)
+@pytest.mark.parametrize("separate", [True, False])
+def test_pairs_are_counted_as_a_plain_loop_counts_them(tmp_path: Path, separate: bool):
+    text, _ = batches(tmp_path, separate=separate).held_out(0.2)
     expected, each = np.zeros((WORDS, WORDS)), np.zeros(WORDS, int)
     batch = text.collate(np.arange(text.count))
-    documents = batch["documents"] if apart else np.zeros_like(batch["input_ids"])
+    documents = batch["documents"] if separate else np.zeros_like(batch["input_ids"])
     for ids, numbers in zip(batch["input_ids"].tolist(), documents.tolist(), strict=True):
         for i, word in enumerate(ids):
             each[word] += word > 4
@@ -60,7 +60,7 @@ def test_two_segments_are_not_near_each_other(tmp_path: Path):
 
 
 def test_vectors_are_those_of_a_whole_decomposition(tmp_path: Path):
-    pairs, counts = count_pairs(batches(tmp_path, apart=True))
+    pairs, counts = count_pairs(batches(tmp_path, separate=True))
     table = pairs.toarray()
     own = table.sum(1)
     share = own**0.75 / (own**0.75).sum()
@@ -81,7 +81,7 @@ def test_words_of_like_company_have_like_vectors(tmp_path: Path):
     topics = (np.arange(5, 20), np.arange(20, 35))
     text = [token for i in range(400) for token in [*rng.choice(topics[i % 2], 12), SEP]]
     shards = write_shards(tmp_path / "shards", np.array(text), vocabulary=WORDS)
-    pairs, _ = count_pairs(TextBatches(shards, length=16, batch_size=4, seed=1, apart=True))
+    pairs, _ = count_pairs(TextBatches(shards, length=16, batch_size=4, seed=1, separate_documents=True))
     vectors = word_vectors(pairs, 2, seed=0)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-9)
     cosines = unit @ unit.T
@@ -90,14 +90,14 @@ def test_words_of_like_company_have_like_vectors(tmp_path: Path):
 
 
 def test_more_dimensions_than_words_and_a_text_without_pairs_are_no_fault(tmp_path: Path):
-    pairs, _ = count_pairs(batches(tmp_path, apart=True))
+    pairs, _ = count_pairs(batches(tmp_path, separate=True))
     vectors, again = (word_vectors(pairs, WORDS + 5, seed=0) for _ in range(2))
     np.testing.assert_array_equal(vectors, again)
     fewer = word_vectors(pairs, WORDS - 1, seed=0)
     np.testing.assert_allclose(vectors @ vectors.T, fewer @ fewer.T, atol=1e-5)
     assert fewer.any()
     shards = write_shards(tmp_path / "bare", np.array([7, SEP] * 60), vocabulary=WORDS)
-    pairs, counts = count_pairs(TextBatches(shards, length=16, batch_size=2, seed=1, apart=True))
+    pairs, counts = count_pairs(TextBatches(shards, length=16, batch_size=2, seed=1, separate_documents=True))
     assert pairs.nnz == 0
     assert counts[7] > 0
     assert not word_vectors(pairs, 4, seed=0).any()

@@ -21,9 +21,9 @@ def stream(documents: int = 200, seed: int = 3) -> np.ndarray:
     return np.array([token for size in sizes for token in [*(next(numbers) for _ in range(size)), SEP]][:-2])
 
 
-def batches(tmp_path: Path, *, apart: bool = True, batch_size: int = 8) -> TextBatches:
+def batches(tmp_path: Path, *, separate: bool = True, batch_size: int = 8) -> TextBatches:
     shards = write_shards(tmp_path / "shards", stream(), vocabulary=60_000)
-    return TextBatches(shards, length=LENGTH, batch_size=batch_size, seed=7, apart=apart)
+    return TextBatches(shards, length=LENGTH, batch_size=batch_size, seed=7, separate_documents=separate)
 
 
 def test_the_text_is_read_once_in_order_with_a_cls_before_each_document(tmp_path: Path):
@@ -60,7 +60,7 @@ def test_each_document_is_numbered_with_its_own_cls_and_sep(tmp_path: Path):
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_nothing_is_added_where_sequences_are_one(tmp_path: Path, masked: bool):
-    text = batches(tmp_path, apart=False)
+    text = batches(tmp_path, separate=False)
     data = MaskedBatches(text) if masked else text
     assert "documents" not in data.collate(np.arange(4))
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from listeners import StopError
 
 from compress.pipeline import BenchSettings
 from compress.pipeline.results.measure import Model, benchmark
@@ -25,10 +26,6 @@ def test_a_search_measures_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         other.setattr("compress.search.latency.isa", lambda: ("sse4_2",))
         assert measured() == 2.0
     assert measured() == 1.0
-
-
-class StopError(Exception):
-    """Raised before anything is measured."""
 
 
 def test_a_run_measures_anew(

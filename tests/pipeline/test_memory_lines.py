@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from estimated import gpu_of, request_of
+from listeners import Notices
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
-from compress.pipeline import Listener, plan_all, run_all
+from compress.pipeline import plan_all, run_all
 from compress.pipeline.estimate import estimate
 
 
@@ -50,14 +51,6 @@ def test_a_micro_batch_is_what_is_in_memory(world: Path) -> None:
     assert small.weights == whole.weights
 
 
-class Noticing(Listener):
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-
-    def notice(self, line: str) -> None:
-        self.notices.append(line)
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_stages_side_by_side_need_the_memory_of_each(world: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
     gpu_of(monkeypatch, None)
@@ -68,7 +61,7 @@ def test_stages_side_by_side_need_the_memory_of_each(world: Path, monkeypatch: p
     assert forecast.fits(1) and not forecast.fits(2)
     line = forecast.memory_line(2)
     assert line is not None and line.endswith(": not enough for these at once; lower --jobs")
-    heard = Noticing()
+    heard = Notices()
     run_all(request, heard)
     assert (line in heard.notices) is (jobs == 2)
     assert estimate(plan_all(request), request.root).fits(2)  # nothing is left to train

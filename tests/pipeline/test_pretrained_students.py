@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from default_suite import slow
+from listeners import StopError, Stopping
 from pretrained_toys import encoder_folder
 from recipe_runs import TASK
 
@@ -71,21 +72,6 @@ def planned(world: Path, recipe: str, student: str = "bytes", *overrides: str, *
     return plan
 
 
-class StopError(Exception):
-    """Raised to stop as a kill would."""
-
-
-class Stopping(Listener):
-    def __init__(self, step: int) -> None:
-        self._step, self.seen = step, list[int]()
-
-    def step(self, report: Any) -> None:
-        if report.total == STEPS:
-            self.seen.append(report.step)
-            if report.step == self._step:
-                raise StopError
-
-
 def built(plan: Plan, root: Path, listener: Listener, until: str = "student") -> dict[str, Artifact]:
     context = Context(plan.task, "fp32", threads=1, listener=listener, checkpoint_seconds=-1)
     return build_nodes(plan, plan.needed_for(until), context, Store(root / ".store"))[0]
@@ -117,8 +103,8 @@ def test_the_table_has_the_teacher_s_own_logits_and_an_interruption_changes_noth
     assert expected.std(axis=0).min() > 0.005  # the texts' logits differ
 
     with pytest.raises(StopError):
-        built(plan, world / "parts", Stopping(12))
-    again = Stopping(99)
+        built(plan, world / "parts", Stopping(12, STEPS))
+    again = Stopping(99, STEPS)
     parts = built(plan, world / "parts", again)
     assert again.seen[0] == 12 and again.seen[-1] == STEPS
     files = [

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from listeners import Notices
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoModelForSequenceClassification
 from worlds import TASK, encoder_world
 
 from compress.errors import CompressError
-from compress.pipeline import Listener, Plan, Request, plan_all, run_all
+from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.quantize.methods import int8_format, spec_of_file
 from compress.spec.quantization import Quantize
 
@@ -120,21 +121,16 @@ def test_rows_of_a_short_table_may_have_any_width(
 def test_a_short_table_keeps_8_bits_and_the_run_says_so(
     tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
 ) -> None:
-    notices: list[str] = []
-
-    class Notices(Listener):
-        def notice(self, line: str) -> None:
-            notices.append(line)
-
+    heard = Notices()
     teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
     overrides = ("finetune.max_steps=2", "quantize.method=dynamic", "quantize.word_bits=4")
     task, root = str(tmp_path / "task.yaml"), tmp_path / "runs"
     (result,) = run_all(
-        Request(("int8",), (task,), teacher=str(teacher), overrides=overrides, root=root, bench=None), Notices()
+        Request(("int8",), (task,), teacher=str(teacher), overrides=overrides, root=root, bench=None), heard
     )
     assert (result.final.info["int8_gathers"], result.final.info["int4_gathers"]) == (2, 0)
     said = "teacher-int8: word_bits: 4 bits are not used here, as no table of 1,024 rows or more is quantized"
-    assert said in notices
+    assert said in heard.notices
 
 
 def test_a_file_depends_on_what_its_method_reads_alone(planned: Planner) -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from default_suite import slow
+from listeners import StopError, Stopping
 from question_worlds import make_question_world, question_request, reader, windows_of
 from teacher_pairs import plan
 
@@ -19,7 +20,7 @@ from compress.losses.soft_target import SoftTarget
 from compress.losses.spans import span_kl_loss
 from compress.models.features.predict import to_tensors
 from compress.objective import Objective
-from compress.pipeline import Listener, build_stage
+from compress.pipeline import build_stage
 from compress.pipeline.training import teacher_targets
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches
@@ -77,20 +78,6 @@ def test_a_table_of_other_windows_is_refused(world: Path) -> None:
     windows = windows_of("tiny.yaml", "train")
     with pytest.raises(RuntimeError, match="is not of windows"):
         teacher_targets.from_table(np.zeros((3, 2), np.float32), windows, Accelerator(cpu=True))
-
-
-class StopError(Exception):
-    """Raised to stop as a kill would."""
-
-
-class Stopping(Listener):
-    def __init__(self, at: int) -> None:
-        self.at, self.seen = at, list[int]()
-
-    def step(self, report: Any) -> None:
-        self.seen.append(report.step)
-        if report.step == self.at:
-            raise StopError
 
 
 @pytest.mark.slow

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from listeners import Notices
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.cli.plans import plan_documents
-from compress.pipeline import Listener, Request, plan_all, run_all
+from compress.pipeline import Request, plan_all, run_all
 from compress.pipeline.results.reported import ReportedSource
 from compress.pipeline.results.truncation import truncation, truncation_notes
 from compress.spec.task import TaskSpec
@@ -129,14 +130,9 @@ def test_texts_that_are_read_in_windows_are_not_cut(world: Path, kind: str) -> N
 
 
 def test_runs_and_results_say_it_and_only_runs_advise(world: Path) -> None:
-    lines: list[str] = []
-
-    class Notices(Listener):
-        def notice(self, line: str) -> None:
-            lines.append(line)
-
-    (result,) = run_all(request(world), Notices())
-    assert [line for line in lines if "are cut" in line] == [
+    heard = Notices()
+    (result,) = run_all(request(world), heard)
+    assert [line for line in heard.notices if "are cut" in line] == [
         f"{CUT}; max_length: 24 in own.yaml keeps all of them whole"
     ]
     assert [note for note in result.task.data.notes if "are cut" in note] == [CUT]

@@ -13,7 +13,7 @@ from compress.quantize.weights import Rows, quantize_rows, to_int8
 def restored(rows: Rows) -> np.ndarray:
     scales = rows.scales.astype(np.float64)
     scales = scales if rows.unit is None else scales**2 * float(np.asarray(rows.unit))
-    return rows.levels * scales[:, None] + (0 if rows.centre is None else rows.centre)
+    return rows.values * scales[:, None] + (0 if rows.centre is None else rows.centre)
 
 
 def test_what_all_rows_have_in_common_is_not_rounded() -> None:
@@ -39,7 +39,7 @@ def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytes
     int8_rows = quantize_rows(table)
     assert int8_rows.centre is None
     assert int8_rows.scales.dtype == np.uint8
-    assert (int8_rows.levels[9] == 0).all()
+    assert (int8_rows.values[9] == 0).all()
     exact = np.abs(table).max(1) / 127
     scales = int8_rows.scales.astype(np.float64) ** 2 * float(np.asarray(int8_rows.unit))
     rows = np.arange(400) != 9

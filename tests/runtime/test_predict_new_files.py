@@ -18,7 +18,7 @@ from embedder_toys import averages
 from predict_runs import predict
 from runtime_toys import bag, describe
 
-from compress.cli.predictions import new_file
+from compress.cli.predict.files import new_file
 from compress.errors import CompressError
 
 PROGRAM = "from compress.cli import main; main()"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from predict_runs import predict
 
-from compress.cli.row_files import Row, Writer
+from compress.cli.predict.rows import Row, Writer
 from compress.errors import CompressError
 
 

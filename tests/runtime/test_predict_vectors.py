@@ -14,7 +14,7 @@ from embedder_toys import WIDTH, averages
 from predict_runs import predict
 from runtime_toys import bag, describe
 
-from compress.cli.vector_files import write_header
+from compress.cli.predict.vectors import write_header
 from compress.runtime import Embedder
 
 TEXTS = ["a short text", "", "some words", "it is cut then"]

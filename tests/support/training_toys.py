@@ -108,7 +108,3 @@ class Projected(Objective):
         read = self.projection(student["hidden[-1]"][:, 0])
         terms = super().forward(student, teacher, batch)
         return {**terms, "read": nn.functional.cross_entropy(read, batch["labels"])}
-
-
-class StopError(Exception):
-    """Raised to stop as a kill would: nothing of the training loop runs afterwards."""

@@ -45,7 +45,7 @@ def test_lines_are_read_two_by_two_and_blank_ones_not_at_all(world: Path, name: 
     (world / name).write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
     data = load_training(*own_task(own(world, name)), None, world / "tuning.tsv")
     assert data.train.texts == (["a dog", "a slow river is not good"], ["the cat sings", "a fine movie"])
-    assert data.train.apart and len(data.tuning) == 12
+    assert data.train.separate_texts and len(data.tuning) == 12
     assert data.notes == ("train: the last of 5 lines is left out, because lines are read in pairs",)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from listeners import StopError
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from training_toys import StopError, fit, toy_model
+from training_toys import fit, toy_model
 
 from compress.spec.stages import Training
 from compress.training import StepReport

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import torch
 from default_suite import slow
+from listeners import StopError
 from pretend_cuda import pretend_cuda
-from training_toys import StopError, fit, same, toy_model, weights
+from training_toys import fit, same, toy_model, weights
 
 from compress.errors import Interrupted
 from compress.processes import signals

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from listeners import StopError
 from torch import nn
-from training_toys import Projected, StopError, fit, same, toy_model, weights
+from training_toys import Projected, fit, same, toy_model, weights
 
 from compress.errors import CompressError
 from compress.spec.stages import Training

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 from default_suite import slow
+from listeners import StopError
 from torch import Tensor, nn
-from training_toys import Projected, StopError, fit, same, toy_model, weights
+from training_toys import Projected, fit, same, toy_model, weights
 
 from compress.errors import Interrupted
 from compress.processes import signals

@@ -131,6 +131,6 @@ def _means(graph: Graph, vectors: str, counted: str) -> str:
 def _compare_means(graph: Graph, means: str) -> str:
     """Compare the means u and v of two texts: u, v, |u - v|, u · v, [batch, 1, 4 · hidden]."""
     first, second = (graph.op("Gather", [means, graph.integers(number)], _SCOPE, axis=1) for number in (0, 1))
-    apart = graph.op("Abs", [graph.op("Sub", [first, second], _SCOPE)], _SCOPE)
+    difference = graph.op("Abs", [graph.op("Sub", [first, second], _SCOPE)], _SCOPE)
     product = graph.op("Mul", [first, second], _SCOPE)
-    return graph.op("Concat", [first, second, apart, product], _SCOPE, axis=2)
+    return graph.op("Concat", [first, second, difference, product], _SCOPE, axis=2)

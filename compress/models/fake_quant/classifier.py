@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .rounding import LEVELS, round_rows, round_states, round_weight
+from .rounding import STEPS, round_rows, round_states, round_weight
 from .spec import POSITIONS, SEGMENTS, TASKS, MatmulUse, QuantSpec
 
 Ranges = Mapping[str, tuple[float, float]]  # a tensor's name -> low, high
@@ -124,7 +124,7 @@ class FakeQuant(nn.Module):
         if self.moves is None and self.training:
             self._follow_range(index, rows, use.first)
         # LSQ, Esser et al. 2020, arXiv:1902.08153, section 2.2: balances the gradient with that of the weights.
-        low, high = self.ends(index, scale=(rows[0].numel() * LEVELS) ** -0.5)
+        low, high = self.ends(index, scale=(rows[0].numel() * STEPS) ** -0.5)
         rounded = round_states(rows, low, high)
         return torch.cat([rounded, states[:, 1:].float()], 1) if use.first else rounded
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .spec import CODES, LARGEST, LEAST_SCALE
 
-LEVELS = 255  # steps between the lowest and highest of an activation's 256 levels
+STEPS = 255  # between the lowest and the highest of an activation's 256 quantized values
 
 
 def round_weight(
@@ -20,7 +20,7 @@ def round_weight(
 
     Input channels occur `channel_repeats` times in the file, with their weights divided among the copies, and so are smaller there. The
     scale follows the current weight. It clips nothing, so every weight receives its whole gradient (Jacob et al. 2018, arXiv:1712.05877,
-    section 3). `bits` of 7 leave the outermost levels unused.
+    section 3). `bits` of 7 leave the outermost values unused.
     """
     parts = 1.0 if channel_repeats is None else channel_repeats.to(weight.dtype)
     return weight + (_symmetric(weight.detach(), (1,) if per_channel else (0, 1), bits, parts) - weight).detach()
@@ -29,8 +29,8 @@ def round_weight(
 def round_rows(
     rows: Float[Tensor, "*shape size"], table: Float[Tensor, "row size"], *, coded: bool
 ) -> Float[Tensor, "*shape size"]:
-    """Return rows looked up in `table` after int8 rounding, with a scale for each row and 127 levels on both sides of the mean of all rows,
-    or of zero if the scales are `coded`."""
+    """Return rows looked up in `table` after int8 rounding, with a scale for each row and 127 quantized values on both sides of the mean of
+    all rows, or of zero if the scales are `coded`."""
     with torch.no_grad():
         exact = rows.detach().float()
         if coded:
@@ -58,40 +58,40 @@ def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int, parts: float | 
 
 
 def parameters(low: Float[Tensor, ""], high: Float[Tensor, ""]) -> tuple[Tensor, Tensor]:
-    """Return float32 scale and zero point of 256 levels from `low` to `high`; zero is a level.
+    """Return float32 scale and zero point of 256 quantized values from `low` to `high`; zero is one of them.
 
     Computed in float64, like ranges read from a file, so that the scale is the same to the bit.
     """
     low, high = low.double().clamp(max=0), high.double().clamp(min=0)
-    scale = torch.where(high > low, (high - low) / LEVELS, torch.ones_like(high)).float()
-    return scale, torch.round(-low.float() / scale).clamp(0, LEVELS)
+    scale = torch.where(high > low, (high - low) / STEPS, torch.ones_like(high)).float()
+    return scale, torch.round(-low.float() / scale).clamp(0, STEPS)
 
 
 class _Rounded(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, low: Tensor, high: Tensor) -> Tensor:
         scale, zero = parameters(low, high)
-        levels = torch.round(states / scale) + zero
-        ctx.save_for_backward(states, levels, scale, zero)
-        return (levels.clamp(0, LEVELS) - zero) * scale
+        quantized = torch.round(states / scale) + zero
+        ctx.save_for_backward(states, quantized, scale, zero)
+        return (quantized.clamp(0, STEPS) - zero) * scale
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor | None, Tensor | None]:
         (gradient,) = gradients
-        states, levels, scale, zero = ctx.saved_tensors
-        below, above = levels < 0, levels > LEVELS
+        states, quantized, scale, zero = ctx.saved_tensors
+        below, above = quantized < 0, quantized > STEPS
         inside = gradient.masked_fill(below | above, 0)
         if not ctx.needs_input_grad[1]:
             return inside, None, None
         # Gradient of the scale, (high - low) / 255: how far rounding moved a value, in steps.
-        step = (inside * (levels - zero - states / scale)).sum() / LEVELS
+        step = (inside * (quantized - zero - states / scale)).sum() / STEPS
         return inside, (gradient * below).sum() - step, (gradient * above).sum() + step
 
 
 def round_states(
     states: Float[Tensor, "*shape"], low: Float[Tensor, ""], high: Float[Tensor, ""]
 ) -> Float[Tensor, "*shape"]:
-    """Return `states` rounded to 256 levels from `low` to `high`, in fp32.
+    """Return `states` rounded to 256 quantized values from `low` to `high`, in fp32.
 
     States within the range receive the gradient of their rounded value, clipped ones none. `low` and `high` have LSQ+'s gradients (Bhalgat
     et al. 2020, arXiv:2004.09576, section 3.1: offset `low`, scale (high - low) / 255): clipped values move the end that clipped them,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 POSITIONS, SEGMENTS = "position_embeddings", "token_type_embeddings"  # transformers' names of these tables
 TASKS = "task_type_embeddings"
-LARGEST = 127  # level of a table's row, on both sides of zero
+LARGEST = 127  # quantized value in a table's row, on both sides of zero
 CODES = 255  # of a row's scale: the scale is proportional to the code's square
 LEAST_SCALE = 1e-30  # of a table that is all zeros
 

@@ -39,7 +39,7 @@ def _sequences(plan: Plan, node: Node[OnText], shards: TokenShards) -> TextBatch
     how: Any = {"length": text_length(plan, node), "batch_size": node.spec.batch_size, "seed": node.seed}
     labels: Any = next((loss.name for loss in stage_losses(node) if LOSSES[loss.name].reads == "segment_pairs"), None)
     if labels is None:
-        return TextBatches(shards, **how, apart=node.spec.attention == "document")
+        return TextBatches(shards, **how, separate_documents=node.spec.attention == "document")
     return PairBatches(shards, **how, ends=sentence_ends(plan.teacher.tokenizer), labels=labels)
 
 

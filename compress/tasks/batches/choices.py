@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import tokenizers
 
-from compress.metrics.ranks import queries_of
-from compress.runtime.endings import EndingCutter
-from compress.runtime.passages import NO_SCORE
-
+from ...metrics.ranks import queries_of
+from ...runtime.endings import EndingCutter
+from ...runtime.passages import NO_SCORE
 from ..data import Split
 from ..kinds.choice import places_of, right_places
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows

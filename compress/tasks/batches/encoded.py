@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from compress.losses.loss import MeanOver
+from ...losses.loss import MeanOver
 
 ENCODE_AT_ONCE = 4096  # texts; bounds the memory of the tokenizer's own objects
 

@@ -45,7 +45,7 @@ def long_examples(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int
     if not len(sample):
         return LongExamples(len(split), np.zeros(0, np.int64), 1)
     lengths = encode(tokenizer, split.select(sample), max(max_length, positions) + 1).lengths
-    longest = lengths.reshape(-1, len(sample)).max(axis=0) if split.apart else lengths
+    longest = lengths.reshape(-1, len(sample)).max(axis=0) if split.separate_texts else lengths
     return LongExamples(len(split), longest, len(rows) / len(sample))
 
 
@@ -58,8 +58,8 @@ def _sample_size(split: Split, rows: np.ndarray) -> int:
 def _perhaps_long(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> np.ndarray:
     """Return the rows of examples that their characters do not show to be short: a text of ASCII has at most a token for each character,
     and one for a space that is put before it."""
-    together = 1 if split.apart else len(split.texts)
+    together = 1 if split.separate_texts else len(split.texts)
     room = max_length - tokenizer.num_special_tokens_to_add(together == 2) - together
     columns = [[len(text) if text.isascii() else room + 1 for text in column] for column in split.texts]
     characters = np.array(columns, np.int64)
-    return np.flatnonzero((characters.max(axis=0) if split.apart else characters.sum(axis=0)) > room)
+    return np.flatnonzero((characters.max(axis=0) if split.separate_texts else characters.sum(axis=0)) > room)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compress.errors import CompressError
-from compress.losses.loss import MeanOver
-from compress.metrics.ranks import queries_of, scored_queries
-
+from ...errors import CompressError
+from ...losses.loss import MeanOver
+from ...metrics.ranks import queries_of, scored_queries
 from .encoded import Encoded
 
 TOO_FEW = "training compares {}s of a {} with each other, so expected at least 2"

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import tokenizers
 
-from compress.runtime.passages import Passages
-from compress.runtime.words import NOWHERE
-
+from ...runtime.passages import Passages
+from ...runtime.words import NOWHERE
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 from .spans import EncodedSpans
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from compress.files.arrays import zeros_file
-from compress.losses.spans import NOTHING
-
+from ...files.arrays import zeros_file
+from ...losses.spans import NOTHING
 from ..ensembles import divide_by_temperature, likeliest_temperature
 from .encoded import ENCODE_AT_ONCE
 from .spans import EncodedSpans

@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 import tokenizers
 
-from compress.metrics.answers import ANSWER_OUTPUTS, END, EXACT, NONE, answer_scores, apply_threshold, question_gold
-from compress.runtime.passages import Best, Cut, Passages
-
+from ...metrics.answers import ANSWER_OUTPUTS, END, EXACT, NONE, answer_scores, apply_threshold, question_gold
+from ...runtime.passages import Best, Cut, Passages
 from ..data import Split, of_words
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 

@@ -8,11 +8,10 @@ from itertools import chain
 import numpy as np
 import tokenizers
 
-from compress.errors import CompressError
-from compress.losses.loss import MeanOver
-from compress.runtime.batches import chunks
-from compress.runtime.cutting import Cutter, truncation_side
-
+from ...errors import CompressError
+from ...losses.loss import MeanOver
+from ...runtime.batches import chunks
+from ...runtime.cutting import Cutter, truncation_side
 from ..data import Split
 from .choices import encode_choices
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
@@ -38,7 +37,7 @@ def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> En
 
     The given tokenizer is not changed. Raises `CompressError` if `max_length` leaves no room for text.
     """
-    check_room(tokenizer, max_length, pair=len(split.texts) == 2 and not split.apart)
+    check_room(tokenizer, max_length, pair=len(split.texts) == 2 and not split.separate_texts)
     if split.labels_words:
         return encode_words(tokenizer, split, max_length)
     if split.labels_spans:
@@ -48,7 +47,7 @@ def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> En
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_padding()
     own.enable_truncation(max_length, strategy="longest_first", direction=truncation_side(tokenizer))
-    if split.apart:
+    if split.separate_texts:
         return EncodedTexts(*_token_ids(own, [list(chain(*split.texts))]), split.labels)
     return (EncodedQueries if split.ranks_groups else Encoded)(*_token_ids(own, split.texts), split.labels)
 

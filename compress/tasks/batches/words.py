@@ -9,11 +9,10 @@ from functools import cached_property
 import numpy as np
 import tokenizers
 
-from compress.losses.loss import MeanOver
-from compress.losses.masked_lm import IGNORED
-from compress.metrics.tags import concatenate_labels, split_labels
-from compress.runtime.words import NOWHERE, Places, Windower
-
+from ...losses.loss import MeanOver
+from ...losses.masked_lm import IGNORED
+from ...metrics.tags import concatenate_labels, split_labels
+from ...runtime.words import NOWHERE, Places, Windower
 from ..data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 
@@ -54,8 +53,8 @@ class EncodedWords(Encoded):
         taken."""
         words, window = self.places.words_in(indices)
         ids, begins = split_labels(self.labels)
-        apart = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
-        gold = concatenate_labels(np.split(ids[words], np.flatnonzero(apart)[1:]))
+        starts = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
+        gold = concatenate_labels(np.split(ids[words], np.flatnonzero(starts)[1:]))
         return EncodedWords(
             *self._rows(indices),
             gold,

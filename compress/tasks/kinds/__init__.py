@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from compress.spec.kinds import KindName
-
+from ...spec.kinds import KindName
 from .choice import CHOICE
 from .classification import CLASSIFICATION
 from .embedding import EMBEDDING

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from compress.metrics import ChoiceHeadline
-from compress.metrics.ranks import queries_of
-from compress.runtime.passages import NO_SCORE
-
+from ...metrics import ChoiceHeadline
+from ...metrics.ranks import queries_of
+from ...runtime.passages import NO_SCORE
 from ..reading.choices import pair_endings
 from ..reading.columns import Rows
 from .classification import CLASSIFICATION

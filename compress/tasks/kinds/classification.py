@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError, brief
-from compress.fields import NOT_UNICODE, is_unicode
-from compress.metrics import ClassHeadline
-from compress.runtime.kinds.classification import softmax
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError, brief
+from ...fields import NOT_UNICODE, is_unicode
+from ...metrics import ClassHeadline
+from ...runtime.kinds.classification import softmax
+from ...spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..reading.columns import Rows
 from ..reading.tables import refuse

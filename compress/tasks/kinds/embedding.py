@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError
+from ...spec.task import TaskSpec
 from ..reading.columns import Rows
 from .kind import ConstantBaseline, FidelityMeasures, TaskKind
 from .regression import REGRESSION

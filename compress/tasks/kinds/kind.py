@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from compress.metrics import Headline
-from compress.metrics.tags import TypeScore
-from compress.spec.kinds import MetricName
-from compress.spec.task import TaskSpec
-
+from ...metrics import Headline
+from ...metrics.tags import TypeScore
+from ...spec.kinds import MetricName
+from ...spec.task import TaskSpec
 from ..reading.columns import Rows
 
 Names = tuple[str, ...]

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError, brief
-from compress.files.tabular import flag, is_vector, label_list
-from compress.metrics import LabelsHeadline
-from compress.runtime.kinds.multilabel import sigmoid
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError, brief
+from ...files.tabular import flag, is_vector, label_list
+from ...metrics import LabelsHeadline
+from ...runtime.kinds.multilabel import sigmoid
+from ...spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_decisions
 from ..label_thresholds import label_thresholds
 from ..reading.columns import Rows

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError, brief
-from compress.metrics import RanksHeadline
-from compress.metrics.ranks import best_passages, queries_of, scored_queries
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError, brief
+from ...metrics import RanksHeadline
+from ...metrics.ranks import best_passages, queries_of, scored_queries
+from ...spec.task import TaskSpec
 from ..reading.columns import Rows
 from ..reading.number_texts import relevance_of
 from ..reading.tables import refuse

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from compress.errors import brief
-from compress.metrics import CorrelationHeadline
-
+from ...errors import brief
+from ...metrics import CorrelationHeadline
 from ..ensembles import mean_of_scores
 from ..reading.columns import Rows
 from ..reading.number_texts import comma_hint, parse_number

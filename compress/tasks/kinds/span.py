@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError
-from compress.metrics import AnswersHeadline
-from compress.metrics.answers import (
+from ...errors import CompressError
+from ...metrics import AnswersHeadline
+from ...metrics.answers import (
     ANSWER_OUTPUTS,
     EXACT,
     F1,
@@ -19,9 +19,8 @@ from compress.metrics.answers import (
     has_answer,
     question_gold,
 )
-from compress.runtime.passages import NO_SCORE
-from compress.spec.kinds import KINDS
-
+from ...runtime.passages import NO_SCORE
+from ...spec.kinds import KINDS
 from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
 from ..reading.answers import parse_answers

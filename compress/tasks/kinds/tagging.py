@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError
-from compress.metrics import TagsHeadline, are_entities
-from compress.metrics.tags import (
+from ...errors import CompressError
+from ...metrics import TagsHeadline, are_entities
+from ...metrics.tags import (
     ENTITY_METRICS,
     OUTSIDE,
     TypeScore,
@@ -19,9 +19,8 @@ from compress.metrics.tags import (
     split_labels,
     type_scores,
 )
-from compress.spec.kinds import MetricName
-from compress.spec.task import TaskSpec
-
+from ...spec.kinds import MetricName
+from ...spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..reading.columns import Rows
 from ..reading.tables import refuse

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from compress.errors import CompressError, brief
-from compress.fields import NOT_UNICODE, is_unicode
-from compress.spec.kinds import KINDS
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError, brief
+from ...fields import NOT_UNICODE, is_unicode
+from ...spec.kinds import KINDS
+from ...spec.task import TaskSpec
 from ..data import Split
 from ..kinds import TASK_KINDS
 from ..reading.columns import Rows
@@ -35,7 +34,7 @@ def to_split(
         raise CompressError(
             f"{rows.place}: {all_have(len(labels), KINDS[spec.kind].unit)} the score {labels[0]:g}; a correlation needs at least two"
         )
-    return Split(tuple(rows.texts), labels, apart=KINDS[spec.kind].unit == "pair")
+    return Split(tuple(rows.texts), labels, separate_texts=KINDS[spec.kind].unit == "pair")
 
 
 def _hint(value: object) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compress.errors import CompressError
-
+from ...errors import CompressError
 from ..data import Split
 from .tuning import normalize_texts
 

@@ -122,8 +122,8 @@ def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
     """Return the lowest member of each node's connected component, int64 [node], from edges between `left` and `right`. scipy's version
     takes longer to import than most tasks to read."""
     lowest = np.arange(count)
-    while (apart := lowest[left] != lowest[right]).any():
-        left, right = lowest[left[apart]], lowest[right[apart]]
+    while (differ := lowest[left] != lowest[right]).any():
+        left, right = lowest[left[differ]], lowest[right[differ]]
         np.minimum.at(lowest, np.maximum(left, right), np.minimum(left, right))
         while (lowest != lowest[lowest]).any():
             lowest = lowest[lowest]

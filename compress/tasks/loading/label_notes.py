@@ -9,11 +9,10 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
-from compress.files.tabular import is_number, list_names
-from compress.metrics.tags import ENTITY_METRICS, OUTSIDE
-from compress.spec.kinds import KINDS
-from compress.spec.task import TaskSpec
-
+from ...files.tabular import is_number, list_names
+from ...metrics.tags import ENTITY_METRICS, OUTSIDE
+from ...spec.kinds import KINDS
+from ...spec.task import TaskSpec
 from ..data import Split
 from ..kinds import TASK_KINDS
 from ..reading.tables import SHOWN

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from compress.errors import CompressError
-from compress.metrics.ranks import scored_queries
-from compress.results import ALSO_IN
-from compress.spec.kinds import KINDS
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError
+from ...metrics.ranks import scored_queries
+from ...results import ALSO_IN
+from ...spec.kinds import KINDS
+from ...spec.task import TaskSpec
 from ..data import ReportedData, Split, TrainingData
 from ..kinds import TASK_KINDS
 from ..reading.columns import Rows
@@ -107,7 +106,7 @@ def reported_rows(
     rows = normalize_texts(texts)
     matches = {}
     for name, split in load_reported(spec, folder, data_dir).splits.items():
-        alone = split.apart and len(texts.texts) == 1
+        alone = split.separate_texts and len(texts.texts) == 1
         known = {row for part in (split.columns() if alone else (split,)) for row in normalize_texts(part)}
         matches[name] = tuple(number for number, row in enumerate(rows) if row in known)
     return matches

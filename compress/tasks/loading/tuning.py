@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compress.errors import CompressError
-from compress.files.tabular import CONLL
-from compress.metrics.ranks import queries_of
-from compress.spec.kinds import KINDS
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError
+from ...files.tabular import CONLL
+from ...metrics.ranks import queries_of
+from ...spec.kinds import KINDS
+from ...spec.task import TaskSpec
 from ..data import Split
 from ..kinds import TASK_KINDS
 from ..kinds.ranking import varied_queries

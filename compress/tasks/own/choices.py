@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from compress.files.tabular import flag, is_number
-
+from ...files.tabular import flag, is_number
 from ..reading.choices import endings_of
 from ..reading.json_lists import are_lists
 from ..reading.tables import Table

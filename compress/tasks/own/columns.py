@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from compress.errors import CompressError, brief, nearest
-from compress.files.tabular import DELIMITERS, WORDS, label_columns, list_names
-
+from ...errors import CompressError, brief, nearest
+from ...files.tabular import DELIMITERS, WORDS, label_columns, list_names
 from ..reading.answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from ..reading.conll import TAGS
 from ..reading.spans import SPANS

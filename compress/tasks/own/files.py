@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, cast
 
-from compress.errors import CompressError, nearest
-from compress.files.paths import expand_home, unambiguous_path
-from compress.spec.kinds import KINDS, KindName
-
+from ...errors import CompressError, nearest
+from ...files.paths import expand_home, unambiguous_path
+from ...spec.kinds import KINDS, KindName
 from ..reading.plain_text import text_file
 
 

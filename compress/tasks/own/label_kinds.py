@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compress.errors import CompressError, brief
-from compress.fields import NOT_UNICODE, is_unicode
-from compress.files.tabular import are_label_lists, is_number, label_text
-from compress.spec.kinds import KINDS, KindName
-
+from ...errors import CompressError, brief
+from ...fields import NOT_UNICODE, is_unicode
+from ...files.tabular import are_label_lists, is_number, label_text
+from ...spec.kinds import KINDS, KindName
 from ..kinds.classification import MOST_UNLISTED_LABELS, natural, nested_rows, unlabelled_rows
 from ..kinds.multilabel import listed_names
 from ..reading.columns import Rows

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compress.errors import CompressError, brief
-from compress.files.tabular import flag, is_number
-from compress.metrics.tags import OUTSIDE
-
+from ...errors import CompressError, brief
+from ...files.tabular import flag, is_number
+from ...metrics.tags import OUTSIDE
 from ..reading.answers import CONTEXT, FORMS, QUESTION
 from ..reading.tables import Table
 from ..reading.tag_schemes import is_tag

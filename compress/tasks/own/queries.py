@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compress.files.tabular import is_number
-
+from ...files.tabular import is_number
 from ..reading.number_texts import relevance_of
 from ..reading.tables import Table
 

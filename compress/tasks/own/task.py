@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compress.errors import CompressError
-from compress.files.paths import escape_home, expand_home
-from compress.files.tabular import CONLL
-from compress.spec.kinds import KINDS, KindName, MetricName
-from compress.spec.task import Files, TaskSpec
-
+from ...errors import CompressError
+from ...files.paths import escape_home, expand_home
+from ...files.tabular import CONLL
+from ...spec.kinds import KINDS, KindName, MetricName
+from ...spec.task import Files, TaskSpec
 from ..kinds import TASK_KINDS
 from ..kinds.tagging import listed_tags
 from ..reading.answers import are_answers

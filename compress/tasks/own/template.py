@@ -12,12 +12,11 @@ from typing import Any
 
 import yaml
 
-from compress.errors import CompressError, brief
-from compress.files.paths import escape_home, expand_home
-from compress.files.tabular import CONLL, flag, label_columns, label_list, label_text, list_names
-from compress.spec.kinds import KINDS, KindName
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError, brief
+from ...files.paths import escape_home, expand_home
+from ...files.tabular import CONLL, flag, label_columns, label_list, label_text, list_names
+from ...spec.kinds import KINDS, KindName
+from ...spec.task import TaskSpec
 from ..kinds import TASK_KINDS
 from ..kinds.classification import MOST_UNLISTED_LABELS
 from ..kinds.embedding import is_blank

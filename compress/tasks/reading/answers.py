@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from compress.errors import brief
-from compress.runtime.words import word_spans
-from compress.spec.task import TaskSpec
-
+from ...errors import brief
+from ...runtime.words import word_spans
+from ...spec.task import TaskSpec
 from .columns import Rows
 from .tables import refuse
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compress.errors import brief
-from compress.files.tabular import label_text
-from compress.spec.task import TaskSpec
-
+from ...errors import brief
+from ...files.tabular import label_text
+from ...spec.task import TaskSpec
 from .columns import Rows
 from .tables import refuse
 

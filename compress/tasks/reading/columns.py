@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compress.files.tabular import label_text
-from compress.spec.task import TaskSpec
-
+from ...files.tabular import label_text
+from ...spec.task import TaskSpec
 from .tables import Table, label_values
 from .text_columns import text_columns
 

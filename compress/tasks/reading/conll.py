@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compress.errors import CompressError, brief
-from compress.files.tabular import WORDS
-
+from ...errors import CompressError, brief
+from ...files.tabular import WORDS
 from .tables import Table, lines_of, read_text, refuse
 
 TAGS = "tags"  # name of the last column

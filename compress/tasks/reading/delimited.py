@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compress.errors import CompressError, brief
-from compress.files.merged_rows import merged_row
-from compress.files.quoted_rows import QuotedRows
-from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_at, is_header, repeated_name
-
+from ...errors import CompressError, brief
+from ...files.merged_rows import merged_row
+from ...files.quoted_rows import QuotedRows
+from ...files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_at, is_header, repeated_name
 from .conll import read_conll
 from .squad import read_squad
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compress.errors import brief
-from compress.files.tabular import NO_COMMA
-
+from ...errors import brief
+from ...files.tabular import NO_COMMA
 from .columns import Rows
 from .tables import refuse
 

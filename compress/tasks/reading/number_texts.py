@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from compress.files.tabular import flag, is_number
+from ...files.tabular import flag, is_number
 
 _MOST_CLASSES = 10  # more distinct whole numbers are scores
 _REPEATED = 4  # fewest examples of a class, on average; a few rows of scores may all be whole by chance

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from compress.corpus.files import ANY_SUFFIX, file_lines, is_text
-from compress.errors import CompressError
-from compress.spec.kinds import KindName
-from compress.spec.task import TaskSpec
-
+from ...corpus.files import ANY_SUFFIX, file_lines, is_text
+from ...errors import CompressError
+from ...spec.kinds import KindName
+from ...spec.task import TaskSpec
 from .columns import Rows
 
 

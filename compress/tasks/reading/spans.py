@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import brief
-from compress.metrics.tags import OUTSIDE
-from compress.runtime.words import word_spans
-
+from ...errors import brief
+from ...metrics.tags import OUTSIDE
+from ...runtime.words import word_spans
 from .columns import Rows
 from .tables import refuse
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from compress.errors import CompressError, brief
-
+from ...errors import CompressError, brief
 from .answers import ANSWERS, CONTEXT, QUESTION
 from .tables import Table, read_text, refuse
 

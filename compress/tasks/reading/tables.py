@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compress.errors import CompressError, brief, nearest
-from compress.files.regular import check_regular
-from compress.files.tabular import CONLL, DELIMITERS, json_line, list_names, not_utf8
+from ...errors import CompressError, brief, nearest
+from ...files.regular import check_regular
+from ...files.tabular import CONLL, DELIMITERS, json_line, list_names, not_utf8
 
 SHOWN = 3  # wrong lines shown in a message
 

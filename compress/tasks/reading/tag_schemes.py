@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compress.metrics.tags import OUTSIDE
-from compress.runtime.kinds.tagging import MARKED
+from ...metrics.tags import OUTSIDE
+from ...runtime.kinds.tagging import MARKED
 
 _BEGIN, _LAST = "BSU", "ESLU"  # marks of an entity's first word; of its last word
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compress.errors import brief
-from compress.files.tabular import label_text
-from compress.metrics.tags import OUTSIDE, are_entities
-from compress.runtime.words import joined_spans
-from compress.spec.task import TaskSpec
-
+from ...errors import brief
+from ...files.tabular import label_text
+from ...metrics.tags import OUTSIDE, are_entities
+from ...runtime.words import joined_spans
+from ...spec.task import TaskSpec
 from .columns import Rows
 from .json_lists import parsed_lists
 from .spans import spans_as_tags

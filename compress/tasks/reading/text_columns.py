@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from compress.errors import CompressError
-from compress.spec.kinds import KINDS
-from compress.spec.task import TaskSpec
+from ...errors import CompressError
+from ...spec.kinds import KINDS
+from ...spec.task import TaskSpec
 
 
 def text_columns(spec: TaskSpec, known: Collection[str], column: Callable[[str], list[Any]]) -> tuple[list[Any], ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from compress.spec.task import Synthetic, TaskSpec
-
+from ...spec.task import Synthetic, TaskSpec
 from .glue import GLUE
 
 _TOYS = (

@@ -7,9 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from compress.spec.task import TaskSpec
-from compress.store import hash_file
-
+from ...spec.task import TaskSpec
+from ...store import hash_file
 from ..data import Split
 
 READER_VERSION = 2  # raise when reading, checking or splitting gives other examples for the same files

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compress.errors import CompressError
-from compress.results import SUBSET
-from compress.spec.kinds import KindName, MetricName
-from compress.spec.task import Hub, TaskSpec
-
+from ...errors import CompressError
+from ...results import SUBSET
+from ...spec.kinds import KindName, MetricName
+from ...spec.task import Hub, TaskSpec
 from ..reading.columns import Rows
 from ..reading.delimited import read_table
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compress.errors import CompressError, did_you_mean, nearest
-from compress.files.paths import expand_home
-from compress.files.tabular import list_names
-from compress.hub import error_text, find_cached, is_commit, load_splits, one_line, quiet_data_sets
-from compress.spec.task import Hub, TaskSpec
-from compress.store import hash_file
-
+from ...errors import CompressError, did_you_mean, nearest
+from ...files.paths import expand_home
+from ...files.tabular import list_names
+from ...hub import error_text, find_cached, is_commit, load_splits, one_line, quiet_data_sets
+from ...spec.task import Hub, TaskSpec
+from ...store import hash_file
 from ..reading.columns import Rows
 from ..reading.spans import LABEL
 from ..reading.text_columns import text_columns

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compress.errors import CompressError, did_you_mean
-from compress.files.paths import expand_home
-from compress.spec.task import TaskSpec
-
+from ...errors import CompressError, did_you_mean
+from ...files.paths import expand_home
+from ...spec.task import TaskSpec
 from .builtin import BUILTIN_TASKS
 
 
@@ -16,7 +15,7 @@ def resolve_task(name_or_path: str) -> tuple[TaskSpec, Path | None]:
     if name_or_path in BUILTIN_TASKS:
         return BUILTIN_TASKS[name_or_path], None
     if name_or_path.endswith((".yaml", ".yml")):
-        from compress.spec.source import load
+        from ...spec.source import load
 
         path = expand_home(name_or_path)
         return load(path, TaskSpec).read_from(path), path.parent

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from compress.errors import CompressError
-from compress.files.paths import expand_home
-from compress.files.tabular import DELIMITERS
-from compress.spec.kinds import KINDS
-from compress.spec.task import Files, TaskSpec
-
+from ...errors import CompressError
+from ...files.paths import expand_home
+from ...files.tabular import DELIMITERS
+from ...spec.kinds import KINDS
+from ...spec.task import Files, TaskSpec
 from ..reading.columns import Rows
 from ..reading.delimited import read_table
 from ..reading.plain_text import check_scored, is_plain_text, read_plain_text

@@ -5,8 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from compress.spec.task import TaskSpec
-
+from ...spec.task import TaskSpec
 from ..reading.tables import Table
 
 _SAMPLE = 500  # rows

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compress.errors import CompressError
-from compress.spec.task import Synthetic
-
+from ...errors import CompressError
+from ...spec.task import Synthetic
 from .draw import Draw
 from .entailment import entailment
 from .sentiment import sentiment

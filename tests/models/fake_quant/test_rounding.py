@@ -36,7 +36,7 @@ def test_rows_are_what_the_exporter_stores(long: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(weights, "LONG", long)
     stored = quantize_rows(WEIGHT.numpy())
     scales = stored.scales if stored.unit is None else stored.scales.astype(np.float32) ** 2 * stored.unit
-    rows = stored.levels * scales[:, None] + (0 if stored.centre is None else stored.centre)
+    rows = stored.values * scales[:, None] + (0 if stored.centre is None else stored.centre)
     picked = [[0, 2, 6], [3, 3, 1]]
     vectors = round_rows(WEIGHT[torch.tensor(picked)], WEIGHT, coded=stored.unit is not None)
     assert (stored.unit is None) == (long == 1000)

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from listeners import Notices
 
 from compress.catalog import load_recipe
 from compress.errors import CompressError
-from compress.pipeline import Listener, Request
+from compress.pipeline import Request
 from compress.pipeline.ablation import run as ablation
 from compress.pipeline.ablation.rows import Row, choose, rows
 from compress.pipeline.ablation.run import run_rows
@@ -41,14 +42,6 @@ synthetic: {generator: similarity, train: 120, dev: 40}
 """
 
 
-class Notices(Listener):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def notice(self, line: str) -> None:
-        self.lines.append(line)
-
-
 @pytest.fixture
 def request_(tmp_path: Path) -> Request:
     (tmp_path / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
@@ -78,7 +71,7 @@ def test_rows_run_one_after_the_other_without_latency(request_: Request, ran: li
     selection = choose(rows("tinybert", corpus=True), ["without general", "without augment", "map top"])
     results = run_rows(selection, request_, notices)
     assert [*results] == ["full", "without augment", "map top"]  # random weights teach nothing on plain text
-    assert notices.lines == [
+    assert notices.notices == [
         "without general: changes nothing here, and is left out",
         "row 1 of 3: full",
         "row 2 of 3: without augment",
@@ -98,12 +91,12 @@ def test_gold_scores_in_place_of_soft_targets_are_no_row_for_regression(
     labels = ["without augment", "without soft_cross_entropy", "without intermediate and soft_cross_entropy"]
     selection, notices = choose(rows("tinybert", corpus=True), labels), Notices()
     assert [*run_rows(selection, pairs, notices)] == ["full", labels[0], labels[2]]
-    assert notices.lines[0] == "without soft_cross_entropy: changes nothing here, and is left out"
+    assert notices.notices[0] == "without soft_cross_entropy: changes nothing here, and is left out"
 
     selection, notices = choose(selection, labels[1:2]), Notices()
     both = replace(pairs, tasks=(*request_.tasks, *pairs.tasks))
     assert [*run_rows(selection, both, notices)] == ["full", labels[1]]
-    assert notices.lines[0] == "without soft_cross_entropy: changes nothing on pairs"
+    assert notices.notices[0] == "without soft_cross_entropy: changes nothing on pairs"
 
     heavier = rows("tinybert", ["prediction.losses=[{name: soft_cross_entropy, weight: 2.0}]"], corpus=True)
     assert [*run_rows(choose(heavier, labels[1:2]), pairs)] == ["full", labels[1]]

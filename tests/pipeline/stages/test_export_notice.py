@@ -7,20 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from listeners import Notices
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress import export
-from compress.pipeline import Listener, Request, run_all
+from compress.pipeline import Request, run_all
 from compress.results import RESULT, Result
-
-
-class Notices(Listener):
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-
-    def notice(self, line: str) -> None:
-        self.notices.append(line)
 
 
 def test_every_run_that_has_the_graph_says_so(

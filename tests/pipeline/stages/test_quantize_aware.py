@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from default_suite import slow
+from listeners import StopError, Stopping
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
@@ -129,21 +130,6 @@ def test_what_does_not_fit_is_told_before_anything_runs(
         planned(world, recipe, *more, *overrides)
 
 
-class StopError(Exception):
-    """Raised to stop as a kill would."""
-
-
-class Stopping(Listener):
-    def __init__(self, step: int) -> None:
-        self._step, self.seen = step, list[int]()
-
-    def step(self, report: Any) -> None:
-        if report.total == STEPS:
-            self.seen.append(report.step)
-            if report.step == self._step:
-                raise StopError
-
-
 def artifacts_of(plan: Plan, root: Path, listener: Listener) -> dict[str, Artifact]:
     context = Context(plan.task, "fp32", threads=1, listener=listener, checkpoint_seconds=-1)
     return build_nodes(plan, plan.nodes, context, Store(root / ".store"))[0]
@@ -162,8 +148,8 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
     plan = planned(world, "alone")
     whole = artifacts_of(plan, world / "whole", Listener())
     with pytest.raises(StopError):
-        artifacts_of(plan, world / "parts", Stopping(3))
-    again = Stopping(99)
+        artifacts_of(plan, world / "parts", Stopping(3, STEPS))
+    again = Stopping(99, STEPS)
     parts = artifacts_of(plan, world / "parts", again)
     assert again.seen == [3, 4, 5, 6]  # the third step was lost before its state was saved
     assert contents(parts["teacher-qat"]) == contents(whole["teacher-qat"])

@@ -16,6 +16,7 @@ import pytest
 import torch
 from default_suite import keeping
 from family_teachers import LABELS, classifier_of
+from listeners import Notices
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
@@ -23,7 +24,7 @@ from compress.errors import CompressError
 from compress.models.checkpoints.folders import load_classifier
 from compress.models.dimensions import read_config
 from compress.models.pruned.shape import prunable_families
-from compress.pipeline import Listener, Plan, Request, plan_all, run_all
+from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.pipeline.random_model import config_of
 from compress.pipeline.run import build_stage
 from compress.pruning.repair import repair
@@ -66,19 +67,11 @@ def planned(world: Path, *overrides: str, recipe: str = "alone") -> Plan:
     return plan_all(request(world, *overrides, recipe=recipe))[0]
 
 
-class Noticing(Listener):
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-
-    def notice(self, line: str) -> None:
-        self.notices.append(line)
-
-
 @pytest.mark.parametrize(
     ("recipe", "model", "own"), [("alone", "teacher-relu", "hidden_act"), ("small", "student", "activation")]
 )
 def test_the_model_has_relu_and_the_rest_as_before(world: Path, recipe: str, model: str, own: str) -> None:
-    heard = Noticing()
+    heard = Notices()
     (result,) = run_all(request(world, recipe=recipe), heard)
     assert [each.name for each in result.models] == ["teacher", *[model] * 2]
     folder, plan = world / "runs" / result.run, planned(world, recipe=recipe)

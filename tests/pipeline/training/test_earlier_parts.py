@@ -8,23 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from listeners import StopError, Stopping
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
-from compress.pipeline import Listener, Request, run_all
+from compress.pipeline import Request, run_all
 from compress.provenance import running_code
 from compress.reproduction.conditions import are_exact, conditions_of
 from compress.results import Result
-
-
-class StopError(Exception):
-    """Raised to stop a training."""
-
-
-class Stopping(Listener):
-    def step(self, report: Any) -> None:
-        if report.step == 3:
-            raise StopError
 
 
 def earlier(result: Result) -> list[Any]:
@@ -40,7 +31,7 @@ def test_the_record_of_a_stage_has_its_earlier_parts(
         overrides=("finetune.max_steps=4", "quantize.method=dynamic"), checkpoint_seconds=-1, precision="fp32",
     )  # fmt: skip
     with pytest.raises(StopError):
-        run_all(request, Stopping())
+        run_all(request, Stopping(3))
     (resumed,) = run_all(replace(request, threads=1))
     code = running_code().model_dump(mode="json")
     device = next(stage.info["device"] for stage in resumed.stages if "steps" in stage.info)
@@ -48,6 +39,6 @@ def test_the_record_of_a_stage_has_its_earlier_parts(
     assert not are_exact(conditions_of(resumed, resumed))
 
     with pytest.raises(StopError):
-        run_all(replace(request, root=tmp_path / "others"), Stopping())
+        run_all(replace(request, root=tmp_path / "others"), Stopping(3))
     (alike,) = run_all(replace(request, root=tmp_path / "others"))
     assert earlier(alike) == []

@@ -13,8 +13,8 @@ from compress.tasks import Split, long_examples
 from compress.tasks.batches import long_examples as module
 
 
-def split(*columns: list[str], apart: bool = False, labels: np.ndarray | None = None) -> Split:
-    return Split(columns, np.zeros(len(columns[0]), np.int64) if labels is None else labels, apart)
+def split(*columns: list[str], separate_texts: bool = False, labels: np.ndarray | None = None) -> Split:
+    return Split(columns, np.zeros(len(columns[0]), np.int64) if labels is None else labels, separate_texts)
 
 
 @pytest.mark.parametrize("name", list(TOKENIZERS))
@@ -29,7 +29,7 @@ def test_counts_are_those_of_whole_texts(name: str) -> None:
     cases = (
         (split(texts), single),
         (split(texts, others), paired),
-        (split(texts, others, apart=True), np.maximum(single, second)),
+        (split(texts, others, separate_texts=True), np.maximum(single, second)),
     )
     for examples, lengths in cases:
         for most in (8, int(np.median(lengths)), int(lengths.max()), int(lengths.max()) + 1):

@@ -33,7 +33,7 @@ def spec(**fields: object) -> TaskSpec:
 
 
 def encoded(max_length: int = 16) -> EncodedTexts:
-    split = Split((FIRST, SECOND), np.array([5, 1, 4, 5], np.float32), apart=True)
+    split = Split((FIRST, SECOND), np.array([5, 1, 4, 5], np.float32), separate_texts=True)
     texts = encode(wordpiece(300), split, max_length)
     assert isinstance(texts, EncodedTexts)
     return texts
@@ -155,7 +155,7 @@ def test_files_are_read_by_kind_and_kept_apart(tmp_path: Path) -> None:
     task, folder = own_task(own)
     assert task.metrics == ("spearman",) and not task.pairs
     data = load_training(task, folder, None)
-    assert data.train.apart and data.tuning.apart and data.labels == ()
+    assert data.train.separate_texts and data.tuning.separate_texts and data.labels == ()
     with pytest.raises(CompressError, match="--pair: an embedding task has two columns of texts"):
         own_task(OwnFiles(own.train, own.dev, "sentence1", None, "score", "embedding"))
 
@@ -164,7 +164,7 @@ def test_the_same_files_are_a_regression_where_nobody_says_otherwise(tmp_path: P
     own = OwnFiles(_write(tmp_path, "train.tsv"), _write(tmp_path, "dev.tsv"), "sentence1", "sentence2", "score")
     task, folder = own_task(own)
     assert task.kind == "regression" and task.pairs
-    assert not load_training(task, folder, None).train.apart
+    assert not load_training(task, folder, None).train.separate_texts
 
 
 def test_pairs_without_a_score_need_no_task_file(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from review_files import write
 
-from compress.cli.row_files import Rows
+from compress.cli.predict.rows import Rows
 from compress.errors import CompressError
 from compress.spec.source import load
 from compress.spec.task import TaskSpec

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompressError
-from ..runtime.chooser import check_question
-from ..runtime.passages import NO_SCORE
-from ..spec.kinds import KINDS
-from .row_answers import Answered
-from .row_files import Row, value_of
+from ...errors import CompressError
+from ...runtime.chooser import check_question
+from ...runtime.passages import NO_SCORE
+from ...spec.kinds import KINDS
+from .answers import Answered
+from .rows import Row, value_of
 
 if TYPE_CHECKING:
-    from ..runtime.kinds import Chosen
-    from ..tasks.reading.choices import Ending
+    from ...runtime.kinds import Chosen
+    from ...tasks.reading.choices import Ending
 
 Question = tuple[str, list[str]]
 CONTEXT, ENDINGS = "context", "endings"  # columns, if nothing names them
@@ -48,8 +48,8 @@ def question_columns(own: tuple[str, ...] | None, text: str | None, pair: str | 
 
 def endings_in(names: tuple[str, ...], row: Row) -> list[Ending]:
     """Return the endings in a row, with the names that labels may use for them. CompressError: there are none."""
-    from ..tasks.reading.choices import endings_of
-    from ..tasks.reading.text_columns import ending_columns, ending_values
+    from ...tasks.reading.choices import endings_of
+    from ...tasks.reading.text_columns import ending_columns, ending_values
 
     for name in ending_columns(names[-1], row.values):
         value_of(row, name, "--pair")
@@ -75,7 +75,7 @@ def question_of(names: tuple[str, ...], row: Row, endings: Sequence[Ending]) -> 
 
 def place_in(row: Row, endings: Sequence[Ending], label: str) -> int:
     """Return the place of the right one of the row's `endings`, by the column `label`."""
-    from ..tasks.reading.choices import ending_index
+    from ...tasks.reading.choices import ending_index
 
     place = ending_index(value_of(row, label, "--label"), endings, label)
     if isinstance(place, str):

@@ -1,4 +1,4 @@
-"""`predict` for files whose answers are vectors: one row of a NumPy file for each input row."""
+"""Files whose answers are vectors: one row of a NumPy file for each input row."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import CompressError
-from .predictions import VECTORS, Bar, check_new, first_column, new_file
-from .row_answers import text_of
-from .row_checks import check_rows
-from .row_files import PLAIN, Rows, suffix_of
+from ...errors import CompressError
+from .answers import text_of
+from .checks import check_rows
+from .files import VECTORS, Bar, check_new, first_column, new_file
+from .rows import PLAIN, Rows, suffix_of
 
 if TYPE_CHECKING:
-    from ..runtime import Embedder
+    from ...runtime import Embedder
 
 
 def write_vectors(

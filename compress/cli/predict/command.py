@@ -12,25 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import CompressError
-from ..files.tabular import CONLL, DELIMITERS, not_utf8
-from ..machine import MOST_THREADS
-from .options import path_argument, path_option
-from .screen import check_streams, leave_stdout, lines_of_stdin
+from ...errors import CompressError
+from ...files.tabular import CONLL, DELIMITERS, not_utf8
+from ..options import Bundle, RuntimeThreads, path_option
+from ..screen import check_streams, leave_stdout, lines_of_stdin
 
 if TYPE_CHECKING:
-    from .question_rows import Question
-    from .row_answers import Model
+    from .answers import Model
+    from .questions import Question
 
 Text = str | tuple[str, str]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 JsonAnswers = Annotated[
     bool, typer.Option("--json", help="Print JSON on stdout; with --input, name a .jsonl file as --output instead.")
 ]
-Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads. Default: the usable cores.")]
-
-# Options of `predict`.
-Bundle = Annotated[Path, path_argument("BUNDLE", help="A bundle's folder.")]
 Texts = Annotated[
     list[str] | None,
     typer.Argument(metavar="TEXT", help="Texts. If there are none, or only -, lines are read from stdin."),
@@ -115,7 +109,7 @@ def predict(
     quoting: Quoting = True,
     columns: Columns = None,
     precision: Precision = None,
-    threads: Threads = None,
+    threads: RuntimeThreads = None,
     runtime: Runtime = "onnxruntime",
     precision_hint: PrecisionHint = None,
     aggregation: Aggregation = None,
@@ -128,8 +122,8 @@ def predict(
     A line of stdin is a text or, tab-separated, a pair, a question and its context, or a context and its endings. Answers are
     written while the input is read.
     """
-    from ..runtime import load
-    from ..runtime.tagger import check_aggregation
+    from ...runtime import load
+    from ...runtime.tagger import check_aggregation
 
     of_a_file = {"--output": output, "--text": text, "--label": label, "--columns": columns}
     _check_sources(texts, pair, source, {**of_a_file, "--no-quoting": None if quoting else True})
@@ -164,8 +158,8 @@ def predict(
 def _print_answers(
     model: Model, examples: Iterable[Any], *, window: int | None, aggregation: str | None, json: bool
 ) -> None:
-    from .answer_lines import json_line, plain_line, report_cut
-    from .row_answers import answers
+    from .answers import answers
+    from .lines import json_line, plain_line, report_cut
 
     read, kept = tee(examples)
     line = (json_line if json else plain_line)(model)
@@ -204,9 +198,9 @@ def _check_sources(
 
 
 def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation: str | None, **words: Any) -> None:
-    from .answer_lines import report_cut
-    from .predictions import VECTORS, predict_file
-    from .vector_files import write_vectors
+    from .files import VECTORS, predict_file
+    from .lines import report_cut
+    from .vectors import write_vectors
 
     try:
         if output is not None and output.suffix.lower() == VECTORS:
@@ -225,7 +219,7 @@ def _read_examples(model: Model) -> Iterator[Text | Question]:
     """Yield texts of stdin as they arrive; answers are flushed before more input is awaited. For a model that makes vectors, a line with a
     tab is a pair."""
     number, either, chooses = 0, model.settings.kind.unit == "pair", model.settings.kind.unit == "choice"
-    from .question_rows import question_in
+    from .questions import question_in
 
     try:
         for number, line in enumerate(lines_of_stdin(), 1):
@@ -239,7 +233,7 @@ def _read_examples(model: Model) -> Iterator[Text | Question]:
 
 def _given_examples(model: Model, texts: list[str], pair: list[str] | None) -> list[Text] | list[Question]:
     if model.settings.kind.unit == "choice":
-        from .question_rows import given_question
+        from .questions import given_question
 
         return given_question(texts, pair)
     if pair is None:

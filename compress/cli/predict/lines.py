@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from .row_answers import Model
+    from .answers import Model
 
 
 def plain_line(model: Model) -> Callable[[Any, Any], str]:

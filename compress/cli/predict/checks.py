@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import CompressError, brief
-from ..files.merged_rows import may_hold_rows, merged_row
-from .row_files import Row, Rows, TableRows
+from ...errors import CompressError, brief
+from ...files.merged_rows import may_hold_rows, merged_row
+from .rows import Row, Rows, TableRows
 
 _SHOWN = 3  # different problems in a message
 

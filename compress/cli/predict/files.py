@@ -1,4 +1,4 @@
-"""`predict` for files: read rows, write them with predictions as they are computed, and score them if the file has labels."""
+"""Predictions for files: read rows, write them with predictions as they are computed, and score them if the file has labels."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from itertools import tee
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..errors import CompressError
-from ..files.atomic import creating
-from ..files.tabular import CONLL, WORDS
-from .question_rows import AnsweredQuestions, question_columns
-from .row_answers import Answered, AnsweredTexts
-from .row_checks import check_rows
-from .row_files import MARK, Row, Rows, TableRows, Writer, check_form, suffix_of
+from ...errors import CompressError
+from ...files.atomic import creating
+from ...files.tabular import CONLL, WORDS
+from .answers import Answered, AnsweredTexts
+from .checks import check_rows
+from .questions import AnsweredQuestions, question_columns
+from .rows import MARK, Row, Rows, TableRows, Writer, check_form, suffix_of
 
 if TYPE_CHECKING:
-    from .row_answers import Model
-    from .word_files import WordWriter
+    from .answers import Model
+    from .words import WordWriter
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
 SQUAD = ".json"  # SQuAD's format: articles, their paragraphs, and questions on each
-VECTORS = ".npy"  # suffix of a file of vectors: `vector_files`
+VECTORS = ".npy"  # suffix of a file of vectors: `vectors`
 
 
 def predict_file(
@@ -87,7 +87,7 @@ def predict_file(
 def _check_scorable(model: Model) -> None:
     """Raise `CompressError` for a model whose answers a column of labels cannot score, and `ModuleNotFoundError` without the packages that
     scoring needs: it comes after the last answer."""
-    from .. import tasks  # noqa: F401
+    from ... import tasks  # noqa: F401
 
     if model.settings.kind.unit == "question":
         raise CompressError(
@@ -116,7 +116,7 @@ def _summary(answered: Answered, output: Path | None) -> str:
 
 
 def _open_rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | None) -> Rows | TableRows:
-    from ..runtime import Reader, Tagger
+    from ...runtime import Reader, Tagger
 
     more = CONLL if isinstance(model, Tagger) else (SQUAD,) if isinstance(model, Reader) else ()
     command = f"compress predict {shlex.quote(str(model.folder))} < {shlex.quote(str(path))}"
@@ -125,17 +125,17 @@ def _open_rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str
         return Rows(path, suffix, quoting=quoting, columns=columns)
     check_form(path, suffix, quoting=quoting, columns=columns)
     if suffix == SQUAD:
-        from ..tasks.reading.squad import read_squad
+        from ...tasks.reading.squad import read_squad
 
         return TableRows(read_squad(path, labelled=False), ".jsonl")
-    from ..tasks.reading.conll import read_conll
+    from ...tasks.reading.conll import read_conll
 
     return TableRows(read_conll(path, labelled=False), suffix)
 
 
 def _writer(file: IO[str], form: str, delimiter: str, *, quoting: bool) -> Writer | WordWriter:
     if form in CONLL:
-        from .word_files import WordWriter
+        from .words import WordWriter
 
         return WordWriter(file)
     return Writer(file, form, delimiter, quoting=quoting)
@@ -144,10 +144,10 @@ def _writer(file: IO[str], form: str, delimiter: str, *, quoting: bool) -> Write
 def _make_answered(
     model: Model, path: Path, names: tuple[str, ...], label: str | None, form: str, aggregation: str | None
 ) -> Answered:
-    from ..runtime import Chooser, Tagger
+    from ...runtime import Chooser, Tagger
 
     if isinstance(model, Tagger):
-        from .word_files import AnsweredWords
+        from .words import AnsweredWords
 
         return AnsweredWords(model, path, names, label, form, aggregation)
     if isinstance(model, Chooser):
@@ -216,7 +216,7 @@ class Bar:
     """A bar on stderr for the share of the file that was read; none off a terminal. Call it with the number of texts answered."""
 
     def __init__(self, rows: Rows | TableRows, *, hidden: bool) -> None:
-        from .screen import console
+        from ..screen import console
 
         self._rows, self._screen = rows, console(stderr=True)
         self._live: Any = None

@@ -1,4 +1,4 @@
-"""`predict` for models that label words: files with a word per line, lists of words, and scores of labels of words."""
+"""Models that label words: files with a word per line, lists of words, and scores of labels of words."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import CompressError
-from ..files.tabular import CONLL, DELIMITERS
-from ..metrics.tags import concatenate_labels
-from ..runtime import LabelledWords, Tagger
-from ..tasks.data import of_words
-from ..tasks.kinds.tagging import TAGGING, check_words, label_ids
-from ..tasks.reading.columns import Rows
-from ..tasks.reading.json_lists import are_lists, is_foreign_list, json_list
-from ..tasks.reading.tagged import tagged_rows
-from .row_answers import Answered, check_text
-from .row_files import Row, check_encodable, value_of
+from ...errors import CompressError
+from ...files.tabular import CONLL, DELIMITERS
+from ...metrics.tags import concatenate_labels
+from ...runtime import LabelledWords, Tagger
+from ...tasks.data import of_words
+from ...tasks.kinds.tagging import TAGGING, check_words, label_ids
+from ...tasks.reading.columns import Rows
+from ...tasks.reading.json_lists import are_lists, is_foreign_list, json_list
+from ...tasks.reading.tagged import tagged_rows
+from .answers import Answered, check_text
+from .rows import Row, check_encodable, value_of
 
 if TYPE_CHECKING:
-    from .row_answers import Text
+    from .answers import Text
 
 _METRICS = ("entity_f1", "accuracy")
 

@@ -12,9 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import CompressError, nearest
-from ..files.quoted_rows import QuotedRows
-from ..files.tabular import (
+from ...errors import CompressError, nearest
+from ...files.quoted_rows import QuotedRows
+from ...files.tabular import (
     DELIMITERS,
     csv_fault,
     delimiter_at,
@@ -26,7 +26,7 @@ from ..files.tabular import (
 )
 
 if TYPE_CHECKING:
-    from ..tasks.reading.tables import Table
+    from ...tasks.reading.tables import Table
 
 _SUFFIXES = (*DELIMITERS, ".jsonl")
 PLAIN = ".txt"  # one text per line

@@ -7,18 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompressError, brief
-from ..files.tabular import flag, is_vector, label_columns, label_list, label_text
-from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction
-from ..runtime.reading import check_unicode
-from ..spec.kinds import KINDS, KindName, MetricName
-from .row_files import Row, value_of
+from ...errors import CompressError, brief
+from ...files.tabular import flag, is_vector, label_columns, label_list, label_text
+from ...runtime.kinds import ANSWER_KINDS, LabelsPrediction
+from ...runtime.reading import check_unicode
+from ...spec.kinds import KINDS, KindName, MetricName
+from .rows import Row, value_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..metrics import Headline
-    from ..runtime import Chooser, Classifier, Embedder, Prediction, Reader, Tagger
+    from ...metrics import Headline
+    from ...runtime import Chooser, Classifier, Embedder, Prediction, Reader, Tagger
 
     Model = Classifier | Tagger | Reader | Chooser | Embedder
 
@@ -32,7 +32,7 @@ def answers(
     model: Model, texts: Iterator[Any], window: int | None = None, aggregation: str | None = None
 ) -> Iterator[Any]:
     """Yield the model's answer to each text, in order, as texts arrive. `aggregation`: as in `Tagger.tag`, None for its default."""
-    from ..runtime import Chooser, Embedder, Reader, Tagger
+    from ...runtime import Chooser, Embedder, Reader, Tagger
 
     if isinstance(model, Chooser):
         return model.choices(texts, window=window)
@@ -95,7 +95,7 @@ class Answered(ABC):
 
     def scored(self, metrics: Sequence[MetricName], outputs: np.ndarray, gold: np.ndarray) -> str:
         """Format e.g. `120 texts: accuracy 91.67 (85.83 to 96.67), f1_macro 91.60 (85.10 to 96.60); 95% intervals`."""
-        from ..tasks import TASK_KINDS
+        from ...tasks import TASK_KINDS
 
         fields, kind = KINDS[self._kind], TASK_KINDS[self._kind]
         words = [
@@ -162,7 +162,7 @@ class AnsweredTexts(Answered):
 
     def _relevance(self, row: Row, value: Any) -> tuple[float, int]:
         """Return the relevance with the number of its query."""
-        from ..tasks.reading.number_texts import relevance_of
+        from ...tasks.reading.number_texts import relevance_of
 
         gold = _gold_number(row, str(self._label), relevance_of(value))
         if gold < 0:
@@ -217,7 +217,7 @@ class AnsweredTexts(Answered):
     def summary(self) -> str:
         import numpy as np
 
-        from ..tasks import TASK_KINDS
+        from ...tasks import TASK_KINDS
 
         scored = [row for row, gold in enumerate(self._gold) if gold is not None]
         gold = np.array([self._gold[row] for row in scored])
@@ -234,9 +234,9 @@ class AnsweredTexts(Answered):
         """Return the rows that are scored, and notes on how labels were read, and on rows without labels."""
         import numpy as np
 
-        from ..metrics.ranks import scored_queries
-        from ..tasks.kinds.embedding import unscored_note
-        from ..tasks.kinds.ranking import left_out
+        from ...metrics.ranks import scored_queries
+        from ...tasks.kinds.embedding import unscored_note
+        from ...tasks.kinds.ranking import left_out
 
         notes = [f"its labels are numbers, 0 for {self._names[0]}"] if self._numbered else []
         if blank := len(self._gold) - len(gold):
@@ -254,13 +254,13 @@ def _with_interval(name: str, metric: Headline, outputs: np.ndarray, gold: np.nd
 
 
 def _is_blank(value: Any) -> bool:
-    from ..tasks.kinds.embedding import is_blank
+    from ...tasks.kinds.embedding import is_blank
 
     return is_blank(value)
 
 
 def _gold_number(row: Row, label: str, value: Any) -> float:
-    from ..tasks.reading.number_texts import comma_hint, parse_number
+    from ...tasks.reading.number_texts import comma_hint, parse_number
 
     number = parse_number(value)
     if not math.isfinite(number):

@@ -1,0 +1,1 @@
+"""`predict`: its command, and one file for each form of input and output."""
