@@ -57,6 +57,10 @@ def init(
     if unread:
         named = ", ".join(f"`{name}`" for name in unread)
         typer.echo(f"not used: {named}; name a second text with --pair, another label column with --label")
+    if label is None and "," in own.label and "\nkind: multilabel " in text_of_file:
+        typer.echo(
+            "a text may have any of these labels, since all are columns of 0 and 1; if one holds the labels, name it with --label"
+        )
     columns = " and ".join(f"`{name}`" for name in own.texts)
     typer.echo(
         f"texts in {columns}, labels in `{own.label}`; now: compress run int8 --teacher DIR --task {shlex.quote(str(file))}"
