@@ -50,9 +50,10 @@ class Limits:
         if self.min_score is not None and not -100 <= self.min_score <= 100:
             raise CompressError(f"--min-score: expected points from -100 to 100, found {self.min_score:g}")
         if self.min_score is not None and 0 < self.min_score <= 1:
-            points = f"{100 * self.min_score:g}"
+            percent = 100 * self.min_score
             raise CompressError(
-                f"--min-score: {self.min_score:g} is read as points of 100; for {points}% give {points}"
+                f"--min-score: {self.min_score:g} is read as points of 100; "
+                + (f"for {percent:g}% give {percent:g}" if percent > 1 else "expected more than 1, such as 88 for 88%")
             )
 
     def violations(self, model: Measured) -> dict[str, float]:

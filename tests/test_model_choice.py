@@ -122,6 +122,8 @@ def test_a_close_miss_shows_two_numbers() -> None:
         ({"min_score": 101.0}, "--min-score"),
         ({"min_score": 0.8}, "for 80% give 80"),
         ({"min_score": 0.855}, "for 85.5% give 85.5"),
+        ({"min_score": 0.005}, "0.005 is read as points of 100; expected more than 1, such as 88 for 88%$"),
+        ({"min_score": 0.01}, "expected more than 1, such as"),
         ({"max_size_mb": float("nan")}, "--max-size-mb"),
     ],
 )

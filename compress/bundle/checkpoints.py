@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import CompressError, did_you_mean
 from ..results import CHECKPOINTS
 from ..runtime.folder import read_json
-from .source import artefact
+from .source import artefact, check_one_run
 from .target import building, check_target, move_checked
 
 _OURS = ("manifest.json", "log.jsonl")
@@ -39,6 +39,7 @@ def checkpoints_of(run: Path) -> dict[str, Any]:
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
     if (run / "bundle.json").is_file():
         raise CompressError(f"{run}: is a bundle; expected the directory of the run that it was made of")
+    check_one_run(run)
     if not path.is_file():
         raise CompressError(
             f"{run}: the run is not finished, or was made before runs listed their checkpoints: {CHECKPOINTS} is missing; "

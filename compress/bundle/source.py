@@ -43,14 +43,19 @@ def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[
     return Source(result, tuple(columns), length, models, graphs, checkpoint)
 
 
+def check_one_run(run: Path) -> None:
+    """Raise `CompressError` for a folder of runs."""
+    if not (run / "result.json").exists() and (runs := sorted(path.parent.name for path in run.glob("*/result.json"))):
+        raise CompressError(f"{run}: is a folder of runs, not a run; name one of them, such as {run / runs[0]}")
+
+
 def finished_result(run: Path) -> Result:
     """Return the result of a run whose models are listed. Raises `CompressError` for any other folder."""
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
     if (run / "bundle.json").is_file():
         raise CompressError(f"{run}: is a bundle; expected the run directory that it was made from")
-    if not (run / "result.json").exists() and (runs := sorted(path.parent.name for path in run.glob("*/result.json"))):
-        raise CompressError(f"{run}: is a folder of runs, not a run; name one of them, such as {run / runs[0]}")
+    check_one_run(run)
     if (run / SEVERAL).is_file():
         raise CompressError(
             f"{run}: is a report, not a run; give `--from {run}` with limits, or the folder of one of its runs"

@@ -50,8 +50,12 @@ def init(own: OwnFileOptions, out: Out = None) -> None:
             f"task `{name}`, named after the folder of {files.train.name}; to rename it, change `name` in the file"
         )
     if unread:
-        columns = ", ".join(f"`{name}`" for name in unread)
-        typer.echo(f"not used: {columns}; name a second text with --pair, another label column with --label")
+        named = ", ".join(f"`{name}`" for name in unread)
+        typer.echo(f"not used: {named}; name a second text with --pair, another label column with --label")
+    if own.label is None and "," in files.label and "\nkind: multilabel " in text_of_file:
+        typer.echo(
+            "a text may have any of these labels, since all are columns of 0 and 1; if one holds the labels, name it with --label"
+        )
     columns = " and ".join(f"`{name}`" for name in files.texts)
     typer.echo(
         f"texts in {columns}, labels in `{files.label}`; now: compress run int8 --teacher DIR --task {shlex.quote(str(file))}"

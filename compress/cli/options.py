@@ -53,7 +53,7 @@ Text = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Text column; for choice also two, comma-separated: the context, and how each ending begins. "
-        "Default: text; tokens for one word per line; question for SQuAD; query if another column is passage.",
+        "Default: text; tokens for one word per line; question for SQuAD; query beside passage, document or doc.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -80,7 +80,7 @@ KindOfTask = Annotated[
         "--kind",
         help="classification, multilabel, tagging, span, ranking, choice, regression or embedding. Default: inferred from data. "
         "Answers with positions mean span, lists of words tagging, lists of labels multilabel, and lists of endings choice. Numbers "
-        "beside columns query and passage mean ranking; others with a decimal point, regression.",
+        "beside a column query and one called passage, document or doc mean ranking; others with a decimal point, regression.",
         rich_help_panel=OWN_FILES,
     ),
 ]

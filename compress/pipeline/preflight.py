@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,7 +127,7 @@ def _check_disk_space(plans: list[Plan], root: Path) -> None:
     free = shutil.disk_usage(nearest_existing(root)).free
     if needed > free:
         raise CompressError(
-            f"{root}: {free / 1e9:.1f} GB are free and this plan needs about {needed / 1e9:.1f} GB; "
+            f"{root}: {int(free // 1e6):,} MB are free and this plan needs about {math.ceil(needed / 1e6):,} MB; "
             "free some, or choose another folder with --out"
         )
 

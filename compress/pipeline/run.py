@@ -99,6 +99,7 @@ def _report_outlook(
         listener.notice(line)
     outlook = estimate(left, request.root)
     if outlook.work and outlook.seconds is None and any(work.steps is not None for work in outlook.work):
+        listener.outlook("measuring how fast this machine trains, by a probe of a few steps")
         from .training.throughput import probe
 
         plan = left[0]

@@ -35,7 +35,7 @@ class _Stop:
 
 
 def _interruption(number: int, failure: CompressError | None = None) -> Interrupted:
-    next_step = "finished steps are kept, run the same command to continue"
+    next_step = "run the same command to continue: it does not repeat finished steps"
     first = f"interrupted; {next_step if _stop.continues else 'the same command starts from the beginning'}"
     return Interrupted("\n".join([first, *([str(failure)] if failure else [])]), number)
 

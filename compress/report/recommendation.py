@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import CompressError
 from ..files.paths import display_path
 from ..model_choice import Choice, Limits, Measured, choose
-from ..results import MODELS, ModelResult, Result
+from ..results import MODELS, ONE_TUNING_LABEL, ModelResult, Result
 from . import numbers
 from .conditions import timed_threads
 from .machines import machines
@@ -65,6 +65,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         *(f"{line}." for line in left_out_sentences(tasks)),
         *(f"It misses {line}." for line in choice.missed),
         *_second_sentences(contenders, models, choice, limits),
+        *_one_label_sentences(tasks),
     ]
     if not apart and not untimed:
         drift = drift_sentence([(task, _shape(task)) for task in tasks if _is_timed(task)])
@@ -114,6 +115,16 @@ def _second_sentences(
         second = choose(rest, limits).model
         return [f"The runner-up is {_describe_candidate(contenders[second.number][0], second)}."]
     return [] if choice.missed else ["No other model meets this."]
+
+
+def _one_label_sentences(tasks: Sequence[Task]) -> list[str]:
+    """Return a sentence for each task by whose tuning split models cannot be ranked."""
+    return [
+        f"By score, models of {task.first.task.marked_title} cannot be ranked: {ONE_TUNING_LABEL}; name a file with other labels, too, "
+        "with --tuning, and run again."
+        for task in tasks
+        if any(ONE_TUNING_LABEL in note for result in task.results for note in result.task.data.notes)
+    ]
 
 
 def _measure_candidate(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:

@@ -75,8 +75,10 @@ class Machine(Record):
         )
 
 
-# Phrases in the notes of `Data`: for what splits have in common, and for fewer rows than the official data have.
+# Phrases in the notes of `Data`: for what splits have in common, for fewer rows than the official data have, and for a split by which
+# models cannot be ranked.
 ALSO_IN, NEAR_TO, SUBSET = "also stand in", "near to", "a subset"
+ONE_TUNING_LABEL = "the tuning split has one label alone"
 
 
 class Data(Record):

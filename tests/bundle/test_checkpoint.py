@@ -42,6 +42,7 @@ def test_what_is_wrong_is_said_and_nothing_written(run: Run, tmp_path: Path) -> 
 
     fails("no checkpoint `techer`", "did you mean `teacher`?", name="techer")
     fails("checkpoints.json is missing", "compress run", folder=tmp_path)
+    fails("is a folder of runs, not a run; name one of them", folder=run.folder.parent)
     (run.folder / "checkpoints.json").write_text(json.dumps({"teacher": "../elsewhere"}))
     fails("inside the store")
     (run.folder / "checkpoints.json").write_text(json.dumps({"teacher": "c" * 32}))

@@ -108,6 +108,15 @@ def test_init_says_what_it_leaves_out(cli: Cli, folder: Path) -> None:
     assert "not used: `second`; name a second text with --pair" in done.out
 
 
+def test_init_says_that_columns_of_0_and_1_are_labels_together(cli: Cli, folder: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        rows = ["text,vip,urgent", *(f"please look at this {n},{n % 2},{n // 2 % 2}" for n in range(20))]
+        (folder / name).write_text("\n".join(rows))
+    said = "a text may have any of these labels, since all are columns of 0 and 1; if one holds the labels, name it with --label"
+    assert said in cli("init", *FILES[:4], "-o", "all.yaml").out
+    assert said not in cli("init", *FILES[:4], "--label", "vip", "-o", "one.yaml").out
+
+
 def test_init_replaces_nothing_and_writes_nothing_where_it_fails(cli: Cli, folder: Path) -> None:
     (folder / "mine.yaml").write_text("mine")
     done = cli("init", *FILES, "-o", "mine.yaml")

@@ -193,6 +193,16 @@ def test_predict_prints_scores_and_scores_a_file(cli, bundle: Path, folder: Path
     answer = json.loads(line)
     assert answer["score"] == pytest.approx(float(said.out), abs=1e-4) and 0 < answer["probability"] < 1
     assert "label" not in answer and "scores" not in answer
+    both = cli("predict", bundle, "music town", "--pair", "the music", "--pair", "a town")
+    (first, second), (alone,) = (
+        map(float, both.out.split()),
+        cli("predict", bundle, "music town", "--pair", "a town").out.split(),
+    )
+    assert (first, second) == pytest.approx(
+        (float(said.out), float(alone)), abs=2e-3
+    )  # int8 scales by what is in the run
+    lost = cli("predict", bundle, "music town")
+    assert lost.code == 2 and "reads pairs of texts; give the second text of each with --pair" in lost.err
     done = cli(
         "predict", bundle, "--input", folder / "dev.jsonl", "--label", "relevance", "--output", tmp_path / "o.csv"
     )

@@ -53,10 +53,11 @@ def test_steps_are_those_of_the_training(world: Path) -> None:
     assert before.seconds is None
     assert "no such model has been trained here yet" in str(before)
     run_all(request, listener)
-    assert listener.lines[0] == "data: 36 train, 4 tuning texts; classification, 2 labels"
-    assert (
-        listener.lines[1] == "training: 15 steps, less than a minute on this machine, judging by a probe of a few steps"
-    )
+    assert listener.lines == [
+        "data: 36 train, 4 tuning texts; classification, 2 labels",
+        "measuring how fast this machine trains, by a probe of a few steps",
+        "training: 15 steps, less than a minute on this machine, judging by a probe of a few steps",
+    ]
     assert str(estimate(plan_all(request), request.root)) == "training: none"
 
 

@@ -122,7 +122,7 @@ def test_only_commands_that_continue_are_said_to(monkeypatch: pytest.MonkeyPatch
             cli.main()
         line = capsys.readouterr().err
         assert stop.value.code == 130
-        if line == "error: interrupted; finished steps are kept, run the same command to continue\n":
+        if line == "error: interrupted; run the same command to continue: it does not repeat finished steps\n":
             continued.add(name)
         else:
             assert line == "error: interrupted; the same command starts from the beginning\n"

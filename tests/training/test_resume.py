@@ -171,7 +171,9 @@ def test_a_second_signal_stops_at_once_and_the_run_is_not_lost(tmp_path: Path, w
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(Interrupted, match=r"^interrupted; finished steps are kept"):
+    with pytest.raises(
+        Interrupted, match=r"^interrupted; run the same command to continue: it does not repeat finished steps"
+    ):
         run(tmp_path, on_step=on_step)
     assert ends_like(whole, tmp_path) == list(range(4, TOTAL + 1))  # saved after the evaluation at 3
 

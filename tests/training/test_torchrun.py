@@ -124,7 +124,7 @@ def test_no_thread_of_a_connection_outlives_it(processes: Processes, world: Path
 @pytest.mark.slow
 def test_an_interrupt_while_the_others_wait_is_told_once(processes: Processes, world: Path):
     assert processes.run("command", world, arguments=RUN, interrupt=True) == [130, 130]
-    assert errors(world) == ["error: interrupted; finished steps are kept, run the same command to continue"]
+    assert errors(world) == ["error: interrupted; run the same command to continue: it does not repeat finished steps"]
 
 
 def test_an_interrupt_while_the_last_word_is_told_is_not_lost(monkeypatch: pytest.MonkeyPatch):

@@ -33,7 +33,7 @@ Pair = Annotated[
     list[str] | None,
     typer.Option(
         "--pair",
-        help="Second text of each pair, in the same order, or the endings of one text; with --input, their column, "
+        help="Second text of each pair, in the same order, or several for one text: passages or endings; with --input, their column, "
         "or several, comma-separated.",
     ),
 ]
@@ -237,7 +237,13 @@ def _given_examples(model: Model, texts: list[str], pair: list[str] | None) -> l
 
         return given_question(texts, pair)
     if pair is None:
+        if model.columns == 2 and model.settings.kind.unit != "pair":
+            raise CompressError(
+                f"--pair: {model.folder} reads pairs of texts; give the second text of each with --pair"
+            )
         return list(texts)
+    if len(texts) == 1:  # a query and its passages
+        return [(texts[0], second) for second in pair]
     if len(pair) != len(texts):
         raise CompressError(f"--pair: expected {len(texts)}, one for each text; found {len(pair)}")
     return list(zip(texts, pair, strict=True))

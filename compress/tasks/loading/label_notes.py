@@ -11,6 +11,7 @@ import numpy as np
 
 from ...files.tabular import is_number, list_names
 from ...metrics.tags import ENTITY_METRICS, OUTSIDE
+from ...results import ONE_TUNING_LABEL
 from ...spec.kinds import KINDS
 from ...spec.task import TaskSpec
 from ..data import Split
@@ -103,7 +104,7 @@ def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: 
             else "a model that gives no other is always right"
         )
         return [
-            f"the tuning split has one label alone, {only!r}: {scores}, so it chooses no checkpoint; name a file with other labels, too, "
+            f"{ONE_TUNING_LABEL}, {only!r}: {scores}, so it chooses no checkpoint; name a file with other labels, too, "
             f"with --tuning, or as `tuning` in the task file{fraction}"
         ]
     missing = [name for index, name in enumerate(names) if index in known - present]

@@ -15,7 +15,7 @@ from ..reading.tables import Table, no_examples
 from ..reading.text_columns import ending_columns
 from .choices import choice_text, holds_endings, usual_choice
 from .files import OwnFiles
-from .queries import PASSAGE, QUERY, RELEVANCES
+from .queries import PASSAGES, QUERY, RELEVANCES
 
 _SAMPLE = 500  # rows
 _TAG = re.compile(r"O|[BIESLU]-\S+")
@@ -41,8 +41,9 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
         for field, names in usual.items()
         if getattr(own, field) == field and field not in table.columns
     }
-    if columns.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
-        columns["pair"] = PASSAGE
+    passage = next((name for name in PASSAGES if name in table.columns), None)
+    if columns.get("text") == QUERY and own.pair is None and passage is not None:
+        columns["pair"] = passage
     return replace(own, **columns)
 
 

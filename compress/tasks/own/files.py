@@ -23,8 +23,8 @@ class OwnFiles:
     may be several columns of 0 and 1, separated by commas. For choice, `pair` is of endings and may be several columns, and `text` may be
     two, the second of what each ending begins with.
     `kind`: by default span if labels are answers, tagging if texts are lists of words or labels are spans, multilabel if labels are lists,
-    choice if second texts are lists of endings or in several columns, ranking if columns are called query and passage and labels are
-    numbers, regression if they are numbers with a decimal point, else classification.
+    choice if second texts are lists of endings or in several columns, ranking if columns are called query and passage, document
+    or doc and labels are numbers, regression if they are numbers with a decimal point, else classification.
     `max_length`: tokens. `name`: of the task; by default the training file's, or its folder's.
     """
 
@@ -82,7 +82,8 @@ def own_files(
         raise CompressError(f"--train: expected a file of labelled examples beside --dev, found none{other}")
     if dev is None:
         raise CompressError(
-            f"--dev: expected a file of labelled examples beside {trained}, on which scores are reported; found none"
+            f"--dev: expected a file of labelled examples beside {trained}, on which scores are reported; found none; if there is one "
+            "file alone, move part of its rows to another"
         )
     for option, path in ((trained, train), ("--dev", dev)):
         if expand_home(path).is_dir():

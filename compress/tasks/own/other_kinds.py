@@ -13,6 +13,7 @@ from ..reading.tag_schemes import is_tag
 from .files import OwnFiles
 
 _POSITIONS = ("start", "answer_start")  # usual names of columns
+_INSIDE = "IEL"  # marks of an entity's later words
 _TAGGED = "--kind classification, if they are classes of whole texts"
 
 
@@ -39,7 +40,10 @@ def _check_no_tags(table: Table, own: OwnFiles, labels: list[Any]) -> None:
             f"{table.place}: column {own.label!r} has the tags of several words in one text, such as {example}; write words and tags as "
             f"lists, in a .jsonl, or one word per line, in a .conll; {_TAGGED}"
         )
-    if all(len(str(text).split()) < 2 for text in table.column(own.text)):
+    words = [str(text) for text in table.column(own.text)]
+    # Words of a running text recur, as articles and full stops do; words of a list are examples of their own, of one class each.
+    listed = len(set(words)) == len(words) and not any(tag[0] in _INSIDE for tag in tags)
+    if all(len(word.split()) < 2 for word in words) and not listed:
         raise CompressError(
             f"{table.place}: column {own.label!r} has tags of single words, such as {example}; write one word and its tag per line, with a "
             f"blank line between texts, in a .conll, or lists of words and tags, in a .jsonl; {_TAGGED}"

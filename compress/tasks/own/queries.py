@@ -8,14 +8,14 @@ from ...files.tabular import is_number
 from ..reading.number_texts import relevance_of
 from ..reading.tables import Table
 
-QUERY, PASSAGE = "query", "passage"  # columns
+QUERY, PASSAGES = "query", ("passage", "document", "doc")  # columns
 RELEVANCES = ("relevance", "score")  # of labels
 
 
 def ranks(table: Table, texts: Sequence[str], label: str) -> bool:
-    """Whether text columns are called query and passage, labels are numbers, or true and false, and some query has passages with different
-    ones. Negative numbers are reported later, with their line."""
-    if tuple(texts) != (QUERY, PASSAGE) or label not in table.columns:
+    """Whether text columns have usual names, labels are numbers, or true and false, and some query has passages with different ones.
+    Negative numbers are reported later, with their line."""
+    if len(texts) != 2 or texts[0] != QUERY or texts[1] not in PASSAGES or label not in table.columns:
         return False
     values = list(map(relevance_of, table.column(label)))
     if not all(is_number(str(value)) for value in values):

@@ -15,19 +15,20 @@ import yaml
 from ...errors import CompressError, brief
 from ...files.paths import escape_home, expand_home
 from ...files.tabular import CONLL, flag, label_columns, label_list, label_text, list_names
-from ...spec.kinds import KINDS, KindName
+from ...spec.kinds import KINDS
 from ...spec.task import TaskSpec
 from ..kinds import TASK_KINDS
-from ..kinds.classification import MOST_UNLISTED_LABELS
 from ..kinds.embedding import is_blank
 from ..loading.checks import to_split
 from ..reading.columns import Rows
 from ..reading.delimited import read_table
 from ..reading.plain_text import is_plain_text
-from ..reading.tables import Table, no_examples
+from ..reading.tables import Table
 from ..reading.text_columns import ending_columns
 from .columns import check_parted, check_tabular, headless, with_words
 from .files import OwnFiles
+from .label_guess import class_columns, guess_label
+from .queries import PASSAGES, QUERY
 from .task import names_split, own_task
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
@@ -48,6 +49,9 @@ _LABEL_WORDS = {
     str: "column of the labels, scores, relevances, answers or correct endings",
     tuple: "columns of 0 and 1, one for each label",
 }
+_ONE_EACH = (
+    "; each text of train has exactly one: if it must, write the labels into one column, for kind classification"
+)
 _TEXT_WORDS = {
     False: "one column, or two for pairs of texts",
     True: "columns of contexts, of the beginning of each ending if there is one, and of endings",
@@ -75,7 +79,8 @@ _TEXTS = (
 )
 _PAIRS = (
     ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"), ("text_a", "text_b"),
-    ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("query", "passage"),
+    ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("subject", "body"),
+    *((QUERY, name) for name in PASSAGES),
 )  # fmt: skip
 
 # Of the longest texts' mean words, mean characters and different values: a column with less is not taken for the texts. The first of two
@@ -114,7 +119,7 @@ def guess_columns(own: OwnFiles, options: Sequence[str]) -> OwnFiles:
     if not options and not names.keys() & {*_LABELS, *_TEXTS, *(name for pair in _PAIRS for name in pair)}:
         _check_headed(table)
     named = {own.text if "text" in options else None, own.pair}
-    label = own.label if "label" in options else _label(table, names, named, own.kind)
+    label = own.label if "label" in options else _label(table, names, named, own)
     text, pair = own.text, own.pair
     if "text" not in options:
         pairs = [(names[one], names[two]) for one, two in _PAIRS if one in names and two in names]
@@ -136,28 +141,19 @@ def _check_headed(table: Table) -> None:
         )
 
 
-def _label(table: Table, names: dict[str, str], texts: set[str | None], kind: KindName | None) -> str:
-    """Return the column with a usual name, several if all that may be classes are of 0 and 1, or the last that may be. Names with commas
-    cannot be among several."""
+def _label(table: Table, names: dict[str, str], texts: set[str | None], own: OwnFiles) -> str:
+    """Return the column with a usual name, or else the one that its values suggest."""
     named = next((names[name] for name in _LABELS if name in names and names[name] not in texts), None)
-    few = [name for name, values in table.columns.items() if name not in texts and _may_be_classes(values)]
-    if not table.columns:
-        raise no_examples(table.place)
-    if named is None and not few:
-        raise CompressError(
-            f"{table.place}: no column looks like labels; name one of {list_names(table.columns)} with --label"
-        )
-    flags = kind in (None, "multilabel") and all(
-        flag(value) is not None for name in few for value in table.columns[name]
-    )
-    joined = ",".join(few)
-    return named or (joined if flags and label_columns(joined, table.columns) == tuple(few) else few[-1])
-
-
-def _may_be_classes(values: list[Any]) -> bool:
-    """Whether they may be classes: a few distinct values, repeated."""
-    different = len({label_text(value) for value in values})
-    return 2 <= different <= min(MOST_UNLISTED_LABELS, len(values) // 2)
+    if named is not None:
+        return named
+    few = class_columns(table, texts)
+    if len(few) < 2:
+        return guess_label(table, few, None, own.kind)
+    try:
+        text = next(filter(None, texts), None) or _text_column(table, names, {*few})
+    except CompressError:  # only what may be classes is there
+        text = None
+    return guess_label(table, few, text, own.kind)
 
 
 def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
@@ -195,6 +191,8 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
         to_split(spec, rows, spec.known_labels or (), training=index == 0 and not unscored, scored=index > 0)
     longest = max(_count_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
+    exclusive = isinstance(spec.label, tuple) and all(sum(map(bool, map(flag, row))) == 1 for row in prepared[0].labels)
+    label_words = _LABEL_WORDS[type(spec.label)] + (_ONE_EACH if exclusive else "")
     read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
     rest = [name for name in train.columns if name not in read]
     lines = [
@@ -204,7 +202,7 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
         f"name: {_inline_yaml(spec.name)}  # lower case; used in names of runs and in reports{_after_folder(own.train)}",
         f"kind: {spec.kind}  # {_KINDS}",
         f"text: {_inline_yaml(list(spec.text))}  # {_TEXT_WORDS[KINDS[spec.kind].unit == 'choice']}{_unused_columns(rest)}",
-        f"label: {_inline_yaml(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
+        f"label: {_inline_yaml(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {label_words}",
     ]
     if spec.labels is not None:
         lines += [
@@ -216,7 +214,7 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
         if others
         else f"metrics: {_inline_yaml(list(spec.metrics))}  # their mean is the headline score",
         f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].unit]} "
-        f"(the longest text of train has {longest:,} words)",
+        f"(the longest text of train has {longest:,} word{'s' if longest > 1 else ''})",
         "files:  # relative to this file's folder",
         f"  train: {_inline_yaml(_path(own.train, file))}  # {len(train.numbers):,} examples",
         f"  dev: {_inline_yaml(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",

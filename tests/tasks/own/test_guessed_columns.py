@@ -8,7 +8,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.tasks import OwnFiles, own_task
-from compress.tasks.own.template import files_in, guess_columns
+from compress.tasks.own.template import files_in, guess_columns, task_yaml
 
 
 def test_columns_are_guessed(tmp_path: Path) -> None:
@@ -126,3 +126,63 @@ def test_blank_lines_between_rows_of_a_table_do_not_matter(tmp_path: Path) -> No
         (tmp_path / f"{name}.csv").write_text("id,words\n1,so fine\n\n2,so dull\n")
     with pytest.raises(CompressError, match=r"a\.csv: no column 'text'; name one of 'id', 'words'"):
         own_task(OwnFiles(tmp_path / "a.csv", tmp_path / "b.csv"))
+
+
+_PLACES = {"billing": "invoice", "network": "router", "hardware": "screen"}
+
+
+def tickets(folder: Path, header: str) -> OwnFiles:
+    """Return files in which the team follows from the text; `vip` and `channel` do not, `spam` does."""
+    names, rows = header.split(","), [header]
+    for i in range(90):
+        team = [*_PLACES][i // 2 % 3]
+        values = {name: str(int(name == team)) for name in _PLACES} | {
+            "note": f"please look at my {_PLACES[team]} number {i}",
+            "team": team,
+            "spam": str(int(team == "billing")),
+            "vip": str(i % 7 % 2),
+            "channel": ("mail", "web")[i % 5 % 2],
+            "created": f"2024-01-{10 + i % 11}",
+        }
+        rows.append(",".join(values[name] for name in names))
+    for name in ("train", "dev"):
+        (folder / f"{name}.csv").write_text("\n".join(rows))
+    return OwnFiles(*files_in(folder))
+
+
+@pytest.mark.parametrize(
+    ("header", "label"),
+    [
+        ("note,team,vip", "team"),
+        ("note,team,channel,created", "team"),
+        ("note,channel,spam", "spam"),
+        ("note,team,billing,network,hardware", "team"),
+        ("note,billing,network,hardware", "billing,network,hardware"),
+        ("note,vip,channel", "channel"),
+        ("note,channel,vip", "vip"),
+    ],
+)
+def test_labels_are_the_classes_that_the_texts_predict(tmp_path: Path, header: str, label: str) -> None:
+    columns = guess_columns(tickets(tmp_path, header), [])
+    assert (columns.text, columns.label) == ("note", label)
+
+
+def test_columns_that_exclude_each_other_are_named(tmp_path: Path) -> None:
+    own = guess_columns(tickets(tmp_path, "note,billing,network,hardware"), [])
+    assert "each text of train has exactly one" in task_yaml(own, tmp_path / "a.yaml")[0]
+    own = guess_columns(tickets(tmp_path, "note,billing,vip"), [])
+    text, _ = task_yaml(own, tmp_path / "a.yaml")
+    assert "label: [billing, vip]" in text and "exactly one" not in text
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"), [(("query", "document", "score"), "ranking"), (("query", "doc", "clicked"), "ranking"),
+                        (("subject", "body", "clicked"), "classification")]
+)  # fmt: skip
+def test_usual_pairs_are_read_together(tmp_path: Path, names: tuple[str, ...], kind: str) -> None:
+    rows = [f"question {i // 3},an answer of some words {i},{i % 2}" for i in range(30)]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join([",".join(names), *rows]))
+    columns = guess_columns(OwnFiles(*files_in(tmp_path)), [])
+    assert (columns.text, columns.pair, columns.label) == names
+    assert own_task(columns)[0].kind == kind

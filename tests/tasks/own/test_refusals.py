@@ -47,6 +47,14 @@ def test_a_few_whole_numbers_with_a_decimal_point_are_asked_about(
             "has tags of single words, such as 'B-PER'; write",
         ),
         (
+            [
+                {"text": f"{w}{n}", "label": t}
+                for n in range(4)
+                for w, t in (("Ada", "B-PER"), ("King", "I-PER"), ("s", "O"))
+            ],
+            "has tags of single words, such as 'B-PER'; write",
+        ),
+        (
             [{"text": "Ada sat", "label": "B-PER O"}, {"text": "so", "label": "O"}] * 4,
             "the tags of several words .* 'B-PER O'; write",
         ),
@@ -77,6 +85,7 @@ def test_tags_and_answers_in_other_forms_are_no_classes(
     ("header", "row", "labels"),
     [
         ("text,label", "word{}", ("E-mail", "E-commerce")),
+        ("text,label", "word{}", ("O", "B-LOC")),
         ("text,label", "这部电影很好看{}", ("B-级", "S-级")),
         ("text,label", "the song {}", ("B-side", "B-side S-side")),
         ("question,context,label", "Is it {}?,room 10", ("0", "1")),
@@ -150,7 +159,10 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ({"train": "a.csv"}, "--dev: expected a file of labelled examples beside --train"),
+        (
+            {"train": "a.csv"},
+            "--dev: expected a file of labelled examples beside --train.*if there is one file alone, move part of",
+        ),
         ({"dev": "a.csv"}, "--train: expected a file of labelled examples beside --dev"),
         ({"text": "review"}, "--text describes files of your own: expected --train FILE and --dev FILE with it"),
         (

@@ -1,0 +1,80 @@
+"""Guess which column of a user's file holds the labels: of those that may be classes, the one that the words of the texts predict."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import CompressError
+from ...files.tabular import flag, label_columns, label_text, list_names
+from ...spec.kinds import KindName
+from ..kinds.classification import MOST_UNLISTED_LABELS
+from ..reading.tables import Table, no_examples
+
+_ROWS = 1000  # rows of the file that are read for a guess; one half is learnt, the other predicted
+_WORDS = 50  # of each text
+_DEVIATIONS = 3.0  # by which a column must be predicted better than by its most frequent value
+_SIMILAR = 0.5  # of the best share: another column is predicted about as well
+
+
+def class_columns(table: Table, texts: set[str | None]) -> list[str]:
+    """Return the columns, other than the texts, that may be classes: a few distinct values, repeated."""
+    return [name for name, values in table.columns.items() if name not in texts and _may_be_classes(values)]
+
+
+def _may_be_classes(values: Sequence[Any]) -> bool:
+    different = len({label_text(value) for value in values})
+    return 2 <= different <= min(MOST_UNLISTED_LABELS, len(values) // 2)
+
+
+def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: KindName | None) -> str:
+    """Return all `columns` if they are of 0 and 1, since a text may then have several labels. Otherwise return the one that the words of
+    `text` predict; where several are predicted about as well, one that is not of 0 and 1, such as the class beside a column for each
+    class; where none is predicted, the last. Names with commas cannot be among several.
+
+    Raises `CompressError` if there is none.
+    """
+    if not table.columns:
+        raise no_examples(table.place)
+    if not columns:
+        raise CompressError(
+            f"{table.place}: no column looks like labels; name one of {list_names(table.columns)} with --label"
+        )
+    flags = {name for name in columns if all(flag(value) is not None for value in table.columns[name])}
+    joined = ",".join(columns)
+    if kind in (None, "multilabel") and flags == {*columns}:
+        return joined if label_columns(joined, table.columns) == tuple(columns) else columns[-1]
+    if text is None or kind not in (None, "classification"):
+        return columns[-1]
+    words = [str(value).lower().split()[:_WORDS] for value in table.columns[text][:_ROWS]]
+    shares = {name: predicted_share(words, list(map(label_text, table.columns[name][:_ROWS]))) for name in columns}
+    best = max(shares.values())
+    similar = [name for name in columns if shares[name] >= _SIMILAR * best]
+    return next((name for name in reversed(similar) if name not in flags), similar[-1]) if best > 0 else columns[-1]
+
+
+def predicted_share(texts: Sequence[Sequence[str]], labels: Sequence[str]) -> float:
+    """Return by how much naive Bayes over words, learnt on every other text, predicts the labels of the rest better than their most
+    frequent one does, as a share of what that leaves; 0 where the difference may be chance."""
+    learnt, rest = list(zip(texts[::2], labels[::2], strict=True)), list(zip(texts[1::2], labels[1::2], strict=True))
+    if not rest:
+        return 0.0
+    frequency, words = Counter(label for _, label in learnt), defaultdict[str, Counter[str]](Counter)
+    for text, label in learnt:
+        words[label].update(set(text))
+    known = {word for counts in words.values() for word in counts}
+    right = sum(_most_probable({*text} & known, frequency, words) == label for text, label in rest)
+    constant = max(Counter(label for _, label in rest).values())
+    spread = math.sqrt(constant * (len(rest) - constant) / len(rest))
+    gain = right - constant
+    return gain / (len(rest) - constant) if gain > _DEVIATIONS * spread else 0.0
+
+
+def _most_probable(text: set[str], frequency: Counter[str], words: dict[str, Counter[str]]) -> str:
+    def log_probability(label: str) -> float:
+        counts, total = words[label], frequency[label]
+        return math.log(total) + sum(math.log((counts[word] + 1) / (total + 2)) for word in text)
+
+    return max(frequency, key=log_probability)
