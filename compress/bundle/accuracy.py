@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,13 @@ from ..errors import CheckFailed, CompressError
 from ..runtime.folder import MODEL_FILES, read_settings, read_tokenizer
 from ..tasks import (
     BUILTIN_TASKS,
+    OwnFiles,
     ReportedData,
     check_data_dir,
     encode,
     headline_of,
     load_reported,
+    own_task,
     reported_gold,
     reported_scores,
     resolve_task,
@@ -94,14 +96,21 @@ class Measured:
         return ("the data, or how the task reads them, are not exactly those that the bundle was measured on",)
 
 
-def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured:
+def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None, own: OwnFiles | None = None) -> Measured:
     """Load the task's data. A name in the bundle is only looked up among the built-in tasks: it must not name a file.
 
     Raises `CompressError` when the task is not the bundle's, is scored in another way, or its data are missing.
     """
-    if task is None and info.task.name not in BUILTIN_TASKS:
-        raise CompressError(f"task `{info.task.name}` is not built in; give its file with --task")
-    spec, folder = resolve_task(task or info.task.name)
+    if task is not None and own is not None:
+        raise CompressError(f"--train names data, and --task {task} has data of its own; leave one of the two out")
+    if own is None and task is None and info.task.name not in BUILTIN_TASKS:
+        raise CompressError(
+            f"task `{info.task.name}` is not built in; give its file with --task, or its data with --train and --dev"
+        )
+    if own is None:
+        spec, folder = resolve_task(task or info.task.name)
+    else:
+        spec, folder = own_task(replace(own, max_length=info.max_length))
     if (spec.kind, len(spec.text)) != (info.task.kind, len(info.text_columns)):
         raise CompressError(
             f"task {spec.name}: expected {info.task.kind} of {len(info.text_columns)} text column(s), the bundle's; "

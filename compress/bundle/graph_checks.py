@@ -25,7 +25,7 @@ class Verification:
     runs one. If one of the graphs is not sound, answers and scores are not checked."""
 
     def __init__(self, folder: Path, info: BundleInfo, *, simulate: bool = False, **scores: Any) -> None:
-        """`scores`: task, data_dir and threads, as for `verify`."""
+        """`scores`: task, data_dir, own and threads, as for `verify`, in JSON."""
         self._steps = self._all_steps(folder, info, simulate, scores)
         self._failed = False
 
@@ -65,12 +65,20 @@ class Verification:
 
 
 def _score_steps(
-    folder: Path, info: BundleInfo, task: str | None = None, data_dir: str | None = None, threads: int | None = None
+    folder: Path,
+    info: BundleInfo,
+    task: str | None = None,
+    data_dir: str | None = None,
+    own: dict[str, Any] | None = None,
+    threads: int | None = None,
 ) -> Iterator[Step]:
-    if task is not None or data_dir is not None:
-        from .accuracy import load_measured
+    if task is None and data_dir is None and own is None:
+        return
+    from ..tasks import OwnFiles
+    from .accuracy import load_measured
 
-        yield from load_measured(info, task, Path(data_dir) if data_dir else None).steps(folder, threads)
+    files = None if own is None else OwnFiles.from_json(own)
+    yield from load_measured(info, task, Path(data_dir) if data_dir else None, files).steps(folder, threads)
 
 
 def _graph_steps(folder: Path, info: BundleInfo) -> Iterator[Step]:

@@ -17,6 +17,7 @@ from .report import Check, Report, check
 from .target import check_name, recover
 
 if TYPE_CHECKING:
+    from ..tasks import OwnFiles
     from .accuracy import Measured
 
 _NOTHING_RUN = "nothing in it was run: the later checks were not made"
@@ -27,15 +28,16 @@ def verify(
     *,
     task: str | Path | None = None,
     data_dir: str | Path | None = None,
+    own: OwnFiles | None = None,
     threads: int | None = None,
     simulate: bool = False,
 ) -> Report:
     """Run every check that can be made, passed or not; later ones are skipped if a file is not what it should be.
 
-    `task` (a built-in name or a task file) or `data_dir` (GLUE files): also check the scores. `simulate`: also compute in
-    NumPy what the int8 files answer on x86 CPUs of the other kind, with or without VNNI. First restores a bundle if
-    `ship --force` was killed while replacing it. Reads nothing outside `bundle` but the data. Raises `CompressError` when there is
-    no bundle or no such data.
+    `task` (a built-in name or a task file), `data_dir` (GLUE files) or `own` (a user's files, as in the run): also check the scores.
+    `simulate`: also compute in NumPy what the int8 files answer on x86 CPUs of the other kind, with or without VNNI. First restores a
+    bundle if `ship --force` was killed while replacing it. Reads nothing outside `bundle` but the data. Raises `CompressError` when
+    there is no bundle or no such data.
     """
     check_threads(threads)
     folder = expand_home(bundle)
@@ -50,23 +52,24 @@ def verify(
     except CheckFailed as error:
         return _report(folder, [Check(name="bundle.json", passed=False, detail=str(error))], None)
     data = None if data_dir is None else expand_home(data_dir)
-    measured = _load_measured(info, task, data)
+    measured = _load_measured(info, task, data, own)
     checks = [Check(name="bundle.json", passed=True, detail="matches its own digest"), _file_check(folder, info)]
     if not checks[-1].passed:
         return _report(folder, checks, info, _NOTHING_RUN)
     options = {"task": task, "data_dir": str(data.resolve()) if data else None, "threads": threads}
+    options |= {"own": None if own is None else own.to_json()}
     checks += isolated_checks(folder, {**options, "simulate": simulate})
     if not any(one.name == FIRST_RUN for one in checks):
         return _report(folder, checks, info, _NOTHING_RUN)
     return _report(folder, checks, info, *(measured.notes() if measured else ()))
 
 
-def _load_measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured | None:
-    if task is None and data_dir is None:
+def _load_measured(info: BundleInfo, task: str | None, data_dir: Path | None, own: OwnFiles | None) -> Measured | None:
+    if task is None and data_dir is None and own is None:
         return None
     from .accuracy import load_measured
 
-    return load_measured(info, task, data_dir)
+    return load_measured(info, task, data_dir, own)
 
 
 def _report(folder: Path, checks: list[Check], info: BundleInfo | None, *notes: str) -> Report:

@@ -12,7 +12,20 @@ import typer
 from ..errors import CompressError, Interrupted
 from ..processes import ranks, signals
 from ..version import __version__
-from . import ablations, attending, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
+from . import (
+    ablations,
+    attending,
+    benching,
+    bundles,
+    info,
+    inits,
+    reproducing,
+    runs,
+    searches,
+    shipping,
+    verifying,
+    vocabularies,
+)
 from .screen import leave_stdout
 from .words import check_words, usage_message
 
@@ -63,7 +76,10 @@ _EXAMPLES = {
         "compress ship runs/RUN -o my-int8 --triton models",
     ),
     shipping.checkpoint: ("compress checkpoint runs/RUN --stage teacher -o my-teacher",),
-    bundles.verify: ("compress verify my-int8 --task my-task.yaml",),
+    verifying.verify: (
+        "compress verify my-int8 --task my-task.yaml",
+        "compress verify my-int8 --train a.csv --dev b.csv --text review --label stars",
+    ),
     bundles.predict: (
         'compress predict my-int8 "a charming journey"',
         "compress predict my-int8 --input reviews.csv --text review --label stars -o answered.csv",

@@ -1,4 +1,4 @@
-"""`verify` and `predict`."""
+"""`predict`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import CheckFailed, CompressError
+from ..errors import CompressError
 from ..files.tabular import CONLL, DELIMITERS, not_utf8
 from ..machine import MOST_THREADS
 from .options import path_argument, path_option
@@ -102,35 +102,6 @@ Verify = Annotated[
     bool,
     typer.Option("--verify/--no-verify", help="Check the SHA-256 of the files used, if the bundle lists it."),
 ]
-
-
-def verify(
-    bundle: Bundle,
-    task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
-    data_dir: Annotated[Path | None, path_option(help="Folder of the task's data, to recompute scores.")] = None,
-    threads: Threads = None,
-    simulate: Annotated[
-        bool,
-        typer.Option("--simulate", help="Also simulate int8 on the other kind of x86 CPU: with or without VNNI."),
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Check a bundle on this CPU: hashes, ONNX checker, labels, answers, and scores if data is given."""
-    from ..bundle import verify as check_bundle
-
-    report = check_bundle(bundle, task=task, data_dir=data_dir, threads=threads, simulate=simulate)
-    if json:
-        lines = [report.model_dump_json(indent=1)]
-    else:
-        lines = [f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.detail}" for check in report.checks]
-        lines += [f"note  {note}" for note in report.notes]
-    try:
-        for line in lines:
-            typer.echo(line)
-    except BrokenPipeError:  # the outcome of the checks is reported all the same
-        leave_stdout()
-    if failed := sum(not check.passed for check in report.checks):
-        raise CheckFailed(f"{bundle}: {failed} of {len(report.checks)} checks failed")
 
 
 def predict(

@@ -92,7 +92,7 @@ def _check_scorable(model: Model) -> None:
     if model.settings.kind.unit == "question":
         raise CompressError(
             f"--label: files are scored for labels of texts, and {model.folder} answers questions; "
-            "`compress verify` scores it with --task or --data-dir (`compress init` writes a task file for files of yours)"
+            "`compress verify` scores it with --train and --dev, --task or --data-dir"
         )
 
 

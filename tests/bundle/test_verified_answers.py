@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +17,7 @@ from bundle_making import failed, reseal
 
 from compress.bundle import read_bundle, verify
 from compress.errors import CompressError
+from compress.tasks import BUILTIN_TASKS, OwnFiles, fingerprint, load_reported, load_training, own_task
 
 
 def _scale_weights(path: Path, factor: float) -> None:
@@ -102,5 +108,52 @@ def test_a_task_that_is_not_the_bundles_is_the_users_mistake(bundle: Path) -> No
 def test_the_bundle_may_not_name_a_task_file(bundle: Path, tmp_path: Path) -> None:
     info = read_bundle(bundle)
     reseal(bundle, task=info.task.model_dump() | {"name": str(tmp_path / "evil.yaml")})
-    with pytest.raises(CompressError, match="is not built in; give its file with --task"):
+    with pytest.raises(
+        CompressError, match=r"is not built in; give its file with --task, or its data with --train and --dev"
+    ):
         verify(bundle, data_dir=tmp_path)
+
+
+def _own_files(folder: Path) -> tuple[Path, Path]:
+    """Write the embedded task's examples as a user's files, with columns of other names; dev is in a folder of its own."""
+    spec = BUILTIN_TASKS["toy-sentiment"]
+    splits = {"train": load_training(spec, None, None).train, "held/dev": load_reported(spec, None, None).splits["dev"]}
+    (folder / "held").mkdir()
+    for name, split in splits.items():
+        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            rows = zip(split.texts[0], split.labels.tolist(), strict=True)
+            csv.writer(file).writerows(
+                [("review", "mood"), *((text, (spec.labels or ())[label]) for text, label in rows)]
+            )
+    return folder / "train.csv", folder / "held" / "dev.csv"
+
+
+def test_scores_on_files_of_ones_own_are_measured_again(bundle: Path, tmp_path: Path) -> None:
+    """By relative paths, as the run had them."""
+    _own_files(tmp_path)
+    info = read_bundle(bundle)
+    train, dev = tmp_path / "train.csv", tmp_path / "held" / "dev.csv"
+    spec, folder = own_task(OwnFiles(train, dev, text="review", label="mood", max_length=info.max_length))
+    data = info.task.data.model_dump() | {"fingerprint": fingerprint(spec, folder, None)}
+    reseal(bundle, task=info.task.model_dump() | {"name": "mine", "data": data}, text_columns=("review",))
+    files = ["--train", "train.csv", "--dev", "held/dev.csv", "--text", "review", "--label", "mood"]
+    command = [sys.executable, "-m", "compress", "verify", str(bundle), "--threads", "1", *files]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    points = info.models["int8"].scores["dev"]["accuracy"]
+    assert f"scores int8: dev accuracy {points:.2f} (recorded {points:.2f})" in done.stdout
+    assert "the data, or how the task reads them" not in done.stdout
+
+
+def test_files_of_ones_own_are_the_bundles(bundle: Path, tmp_path: Path) -> None:
+    train, dev = _own_files(tmp_path)
+    own = OwnFiles(train, dev, text="review", label="mood")
+    with pytest.raises(CompressError, match="--train names data, and --task toy-sentiment has data of its own"):
+        verify(bundle, task="toy-sentiment", own=own)
+    with pytest.raises(CompressError, match=r"expected classification of 1 text column.*found multilabel of 1"):
+        verify(bundle, own=replace(own, kind="multilabel"))
+    dev.write_text(dev.read_text().replace("negative", "positive"))
+    train.write_text(train.read_text().replace("negative", "angry"))
+    with pytest.raises(CompressError, match=r"angry"):
+        verify(bundle, own=own)

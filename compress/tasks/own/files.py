@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, Self, cast
 
 from compress.errors import CompressError, nearest
 from compress.files.paths import expand_home, unambiguous_path
@@ -41,6 +41,16 @@ class OwnFiles:
     @property
     def texts(self) -> tuple[str, ...]:
         return (self.text,) if self.pair is None else (self.text, self.pair)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields for a process with another working directory."""
+        return asdict(self) | {name: str(expand_home(getattr(self, name)).absolute()) for name in ("train", "dev")}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        """Return the files from what `to_json` returned."""
+        paths: dict[str, Any] = {name: Path(fields[name]) for name in ("train", "dev")}
+        return cls(**fields | paths)
 
 
 def own_files(

@@ -1,0 +1,53 @@
+"""`verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import CheckFailed
+from .bundles import Bundle, Json, Threads
+from .options import Dev, KindOfTask, Label, Pair, Text, Train, path_option
+from .screen import leave_stdout
+
+
+def verify(
+    bundle: Bundle,
+    task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
+    data_dir: Annotated[Path | None, path_option(help="Folder of the task's data, to recompute scores.")] = None,
+    train: Train = None,
+    dev: Dev = None,
+    text: Text = None,
+    pair: Pair = None,
+    label: Label = None,
+    kind: KindOfTask = None,
+    threads: Threads = None,
+    simulate: Annotated[
+        bool,
+        typer.Option("--simulate", help="Also simulate int8 on the other kind of x86 CPU: with or without VNNI."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check a bundle on this CPU: hashes, ONNX checker, labels, answers, and scores if data is given.
+
+    For a bundle made from files of your own, --train, --dev and the columns, as given to `compress run`, recompute the scores on --dev.
+    """
+    from ..bundle import verify as check_bundle
+    from ..tasks import own_files
+
+    own = own_files(train=train, dev=dev, text=text, pair=pair, label=label, kind=kind, max_length=None)
+    report = check_bundle(bundle, task=task, data_dir=data_dir, own=own, threads=threads, simulate=simulate)
+    if json:
+        lines = [report.model_dump_json(indent=1)]
+    else:
+        lines = [f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.detail}" for check in report.checks]
+        lines += [f"note  {note}" for note in report.notes]
+    try:
+        for line in lines:
+            typer.echo(line)
+    except BrokenPipeError:  # the outcome of the checks is reported all the same
+        leave_stdout()
+    if failed := sum(not check.passed for check in report.checks):
+        raise CheckFailed(f"{bundle}: {failed} of {len(report.checks)} checks failed")
