@@ -96,7 +96,13 @@ class Measured:
         return ("the data, or how the task reads them, are not exactly those that the bundle was measured on",)
 
 
-def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None, own: OwnFiles | None = None) -> Measured:
+def load_measured(
+    info: BundleInfo,
+    task: str | None,
+    data_dir: Path | None,
+    own: OwnFiles | None = None,
+    tuning: Path | None = None,
+) -> Measured:
     """Load the task's data. A name in the bundle is only looked up among the built-in tasks: it must not name a file.
 
     Raises `CompressError` when the task is not the bundle's, is scored in another way, or its data are missing.
@@ -122,7 +128,7 @@ def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None, own
             f"found {', '.join(unknown)}"
         )
     check_data_dir(data_dir, [spec])
-    data = load_reported(spec, folder, data_dir)
+    data = load_reported(spec, folder, data_dir, tuning)
     if data.labels != info.task.labels:
         raise CompressError(
             f"task {spec.name}: expected the labels {list(info.task.labels)}, found {list(data.labels)}"

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import CheckFailed
 from .bundles import Bundle, Json, Threads
-from .options import Dev, KindOfTask, Label, Pair, Text, Train, path_option
+from .options import Dev, KindOfTask, Label, Pair, Text, Train, Tuning, path_option
 from .screen import leave_stdout
 
 
@@ -23,6 +23,7 @@ def verify(
     pair: Pair = None,
     label: Label = None,
     kind: KindOfTask = None,
+    tuning: Tuning = None,
     threads: Threads = None,
     simulate: Annotated[
         bool,
@@ -32,13 +33,15 @@ def verify(
 ) -> None:
     """Check a bundle on this CPU: hashes, ONNX checker, labels, answers, and scores if data is given.
 
-    For a bundle made from files of your own, --train, --dev and the columns, as given to `compress run`, recompute the scores on --dev.
+    For a bundle made from files of your own, give --train, --dev and the columns of its `compress run`; the scores on --dev are recomputed.
+    Give that run's --tuning, too: without it, the data count as changed.
     """
     from ..bundle import verify as check_bundle
     from ..tasks import own_files
 
     own = own_files(train=train, dev=dev, text=text, pair=pair, label=label, kind=kind, max_length=None)
-    report = check_bundle(bundle, task=task, data_dir=data_dir, own=own, threads=threads, simulate=simulate)
+    data = {"task": task, "data_dir": data_dir, "own": own, "tuning": tuning}
+    report = check_bundle(bundle, **data, threads=threads, simulate=simulate)
     if json:
         lines = [report.model_dump_json(indent=1)]
     else:

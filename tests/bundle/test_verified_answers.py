@@ -157,3 +157,17 @@ def test_files_of_ones_own_are_the_bundles(bundle: Path, tmp_path: Path) -> None
     train.write_text(train.read_text().replace("negative", "angry"))
     with pytest.raises(CompressError, match=r"angry"):
         verify(bundle, own=own)
+
+
+def test_data_are_the_recorded_ones_with_the_tuning_file_of_the_run_alone(bundle: Path, tmp_path: Path) -> None:
+    train, dev = _own_files(tmp_path)
+    tuning = tmp_path / "tuning.csv"
+    tuning.write_text("review,mood\na fine film,positive\na poor film,negative\n")
+    info, own = read_bundle(bundle), OwnFiles(train, dev, text="review", label="mood")
+    spec, folder = own_task(replace(own, max_length=info.max_length))
+    data = info.task.data.model_dump() | {"fingerprint": fingerprint(spec, folder, None, tuning)}
+    reseal(bundle, task=info.task.model_dump() | {"data": data})
+    notes = [" ".join(verify(bundle, own=own, tuning=path).notes) for path in (None, tuning)]
+    assert ["the data, or how the task reads them" in note for note in notes] == [True, False]
+    with pytest.raises(CompressError, match="--tuning: expected --task, --data-dir, or --train and --dev with it"):
+        verify(bundle, tuning=tuning)
