@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +96,13 @@ class Measured:
         return ("the data, or how the task reads them, are not exactly those that the bundle was measured on",)
 
 
-def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None, own: OwnFiles | None = None) -> Measured:
+def load_measured(
+    info: BundleInfo,
+    task: str | None,
+    data_dir: Path | None,
+    own: OwnFiles | None = None,
+    tuning: Path | None = None,
+) -> Measured:
     """Load the task's data. A name in the bundle is only looked up among the built-in tasks: it must not name a file.
 
     Raises `CompressError` when the task is not the bundle's, is scored in another way, or its data are missing.
@@ -107,7 +113,14 @@ def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None, own
         raise CompressError(
             f"task `{info.task.name}` is not built in; give its file with --task, or its data with --train and --dev"
         )
-    spec, folder = resolve_task(task or info.task.name) if own is None else own_task(own)
+    if own is None:
+        spec, folder = resolve_task(task or info.task.name)
+    elif own.max_length in (None, info.max_length):
+        spec, folder = own_task(replace(own, max_length=info.max_length))
+    else:
+        raise CompressError(
+            f"--max-length: expected {info.max_length}, what the bundle reads, found {own.max_length}; leave it out"
+        )
     if (spec.kind, len(spec.text)) != (info.task.kind, len(info.text_columns)):
         raise CompressError(
             f"task {spec.name}: expected {info.task.kind} of {len(info.text_columns)} text column(s), the bundle's; "
@@ -119,7 +132,7 @@ def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None, own
             f"found {', '.join(unknown)}"
         )
     check_data_dir(data_dir, [spec])
-    data = load_reported(spec, folder, data_dir)
+    data = load_reported(spec, folder, data_dir, tuning)
     if data.labels != info.task.labels:
         raise CompressError(
             f"task {spec.name}: expected the labels {list(info.task.labels)}, found {list(data.labels)}"

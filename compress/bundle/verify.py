@@ -29,12 +29,14 @@ def verify(
     task: str | Path | None = None,
     data_dir: str | Path | None = None,
     own: OwnFiles | None = None,
+    tuning: str | Path | None = None,
     threads: int | None = None,
     simulate: bool = False,
 ) -> Report:
     """Run every check that can be made, passed or not; later ones are skipped if a file is not what it should be.
 
     `task` (a built-in name or a task file), `data_dir` (GLUE files) or `own` (a user's files, as in the run): also check the scores.
+    `tuning`: the run's file of that name, by which the data are compared with the recorded ones.
     `simulate`: also compute in NumPy what the int8 files answer on x86 CPUs of the other kind, with or without VNNI. First restores a
     bundle if `ship --force` was killed while replacing it. Reads nothing outside `bundle` but the data. Raises `CompressError` when
     there is no bundle or no such data.
@@ -52,7 +54,8 @@ def verify(
     except CheckFailed as error:
         return _report(folder, [Check(name="bundle.json", passed=False, detail=str(error))], None)
     data = None if data_dir is None else expand_home(data_dir)
-    measured = _load_measured(info, task, data, own)
+    held_out = None if tuning is None else expand_home(tuning)
+    measured = _load_measured(info, task, data, own, held_out)
     checks = [Check(name="bundle.json", passed=True, detail="matches its own digest"), _file_check(folder, info)]
     if not checks[-1].passed:
         return _report(folder, checks, info, _NOTHING_RUN)
@@ -64,12 +67,16 @@ def verify(
     return _report(folder, checks, info, *(measured.notes() if measured else ()))
 
 
-def _load_measured(info: BundleInfo, task: str | None, data_dir: Path | None, own: OwnFiles | None) -> Measured | None:
+def _load_measured(
+    info: BundleInfo, task: str | None, data_dir: Path | None, own: OwnFiles | None, tuning: Path | None
+) -> Measured | None:
     if task is None and data_dir is None and own is None:
+        if tuning is not None:
+            raise CompressError("--tuning: expected --task, --data-dir, or --train and --dev with it, found none")
         return None
     from .accuracy import load_measured
 
-    return load_measured(info, task, data_dir, own)
+    return load_measured(info, task, data_dir, own, tuning)
 
 
 def _report(folder: Path, checks: list[Check], info: BundleInfo | None, *notes: str) -> Report:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import CheckFailed
-from .options import Bundle, RuntimeThreads, UngroupedJson, path_option
+from .options import Bundle, RuntimeThreads, Tuning, UngroupedJson, path_option
 from .requests import OwnFileOptions
 from .screen import leave_stdout
 from .signatures import takes_records
@@ -20,6 +20,7 @@ def verify(
     own: OwnFileOptions,
     task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
     data_dir: Annotated[Path | None, path_option(help="Folder of the task's data, to recompute scores.")] = None,
+    tuning: Tuning = None,
     threads: RuntimeThreads = None,
     simulate: Annotated[
         bool,
@@ -29,11 +30,13 @@ def verify(
 ) -> None:
     """Check a bundle on this CPU: hashes, ONNX checker, labels, answers, and scores if data is given.
 
-    For a bundle made from files of your own, --train, --dev and the columns, as given to `compress run`, recompute the scores on --dev.
+    For a bundle made from files of your own, give --train, --dev and the columns of its `compress run`; the scores on --dev are recomputed.
+    Give that run's --tuning, too: without it, the data count as changed.
     """
     from ..bundle import verify as check_bundle
 
-    report = check_bundle(bundle, task=task, data_dir=data_dir, own=own.files(), threads=threads, simulate=simulate)
+    data = {"task": task, "data_dir": data_dir, "own": own.files(), "tuning": tuning}
+    report = check_bundle(bundle, **data, threads=threads, simulate=simulate)
     if json:
         lines = [report.model_dump_json(indent=1)]
     else:

@@ -17,7 +17,7 @@ from bundle_making import failed, reseal
 
 from compress.bundle import read_bundle, verify
 from compress.errors import CompressError
-from compress.tasks import BUILTIN_TASKS, OwnFiles, load_reported, load_training
+from compress.tasks import BUILTIN_TASKS, OwnFiles, fingerprint, load_reported, load_training, own_task
 
 
 def _scale_weights(path: Path, factor: float) -> None:
@@ -132,7 +132,10 @@ def test_scores_on_files_of_ones_own_are_measured_again(bundle: Path, tmp_path: 
     """By relative paths, as the run had them."""
     _own_files(tmp_path)
     info = read_bundle(bundle)
-    reseal(bundle, task=info.task.model_dump() | {"name": "mine"}, text_columns=("review",))
+    train, dev = tmp_path / "train.csv", tmp_path / "held" / "dev.csv"
+    spec, folder = own_task(OwnFiles(train, dev, text="review", label="mood", max_length=info.max_length))
+    data = info.task.data.model_dump() | {"fingerprint": fingerprint(spec, folder, None)}
+    reseal(bundle, task=info.task.model_dump() | {"name": "mine", "data": data}, text_columns=("review",))
     files = ["--train", "train.csv", "--dev", "held/dev.csv", "--text", "review", "--label", "mood"]
     command = [sys.executable, "-m", "compress", "verify", str(bundle), "--threads", "1", *files]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -140,6 +143,7 @@ def test_scores_on_files_of_ones_own_are_measured_again(bundle: Path, tmp_path: 
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     points = info.models["int8"].scores["dev"]["accuracy"]
     assert f"scores int8: dev accuracy {points:.2f} (recorded {points:.2f})" in done.stdout
+    assert "the data, or how the task reads them" not in done.stdout
 
 
 def test_files_of_ones_own_are_the_bundles(bundle: Path, tmp_path: Path) -> None:
@@ -153,3 +157,17 @@ def test_files_of_ones_own_are_the_bundles(bundle: Path, tmp_path: Path) -> None
     train.write_text(train.read_text().replace("negative", "angry"))
     with pytest.raises(CompressError, match=r"angry"):
         verify(bundle, own=own)
+
+
+def test_data_are_the_recorded_ones_with_the_tuning_file_of_the_run_alone(bundle: Path, tmp_path: Path) -> None:
+    train, dev = _own_files(tmp_path)
+    tuning = tmp_path / "tuning.csv"
+    tuning.write_text("review,mood\na fine film,positive\na poor film,negative\n")
+    info, own = read_bundle(bundle), OwnFiles(train, dev, text="review", label="mood")
+    spec, folder = own_task(replace(own, max_length=info.max_length))
+    data = info.task.data.model_dump() | {"fingerprint": fingerprint(spec, folder, None, tuning)}
+    reseal(bundle, task=info.task.model_dump() | {"data": data})
+    notes = [" ".join(verify(bundle, own=own, tuning=path).notes) for path in (None, tuning)]
+    assert ["the data, or how the task reads them" in note for note in notes] == [True, False]
+    with pytest.raises(CompressError, match="--tuning: expected --task, --data-dir, or --train and --dev with it"):
+        verify(bundle, tuning=tuning)

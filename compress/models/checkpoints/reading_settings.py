@@ -1,12 +1,12 @@
 """What tokenizer_config.json says of how transformers reads texts: on which side it cuts those that are too long, whether it
-distinguishes the two texts of a pair, and how BERT's own tokenizers treat letters."""
+distinguishes the two texts of a pair, how BERT's own tokenizers treat letters, and whether RoBERTa's put a space before a text."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokenizers import normalizers
+from tokenizers import normalizers, pre_tokenizers
 
 from ...errors import CompressError
 from ...runtime.cutting import truncation_side
@@ -29,9 +29,10 @@ _LETTERS = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 _DEFAULTS = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
+_SPACE, _ROBERTAS = "add_prefix_space", ("RobertaTokenizer", "RobertaTokenizerFast")
 _GENERAL = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")  # they have no such options
 _FIELDS = {
-    **dict.fromkeys(_LETTERS, FLAG),
+    **dict.fromkeys((*_LETTERS, _SPACE), FLAG),
     _SIDE: one_of("left", "right"),
     _INPUTS: Field(
         lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value), "a list of names"
@@ -48,6 +49,8 @@ def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
     """
     if letters := _other_letters(folder, tokenizer):
         tokenizer.normalizer = normalizers.BertNormalizer(**letters)
+    if space := _other_space(folder, tokenizer):
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(**space)
     set_truncation_side(tokenizer, _settings(folder).get(_SIDE) or truncation_side(tokenizer))
     if not _leaves_segments_out(folder):
         return tokenizer
@@ -65,12 +68,12 @@ def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
 
 def described_reading(folder: Path) -> str:
     """Return in words, for keys, what is unusual in how texts are read: long ones are cut on the left, segments that the model has
-    are left out, or letters are not treated as tokenizer.json says; empty if nothing is."""
+    are left out, or letters or the beginnings of texts are not treated as tokenizer.json says; empty if nothing is."""
     stored = _stored_tokenizer(folder / "tokenizer.json")
     side = _settings(folder).get(_SIDE) or ("right" if stored is None else truncation_side(stored))
-    letters = {} if stored is None else _other_letters(folder, stored)
+    letters, space = ({} if stored is None else changed(folder, stored) for changed in (_other_letters, _other_space))
     parts = {"cut on the left": side == "left", "without segments": _leaves_segments_out(folder)}
-    parts |= {f"letters as {letters}": bool(letters)}
+    parts |= {f"letters as {letters}": bool(letters), f"beginnings as {space}": bool(space)}
     return ", ".join(words for words, holds in parts.items() if holds)
 
 
@@ -95,6 +98,18 @@ def _other_letters(folder: Path, tokenizer: Tokenizer) -> dict[str, Any]:
     options = (_DEFAULTS if named else {}) | {option: settings[option] for option in _LETTERS if option in settings}
     own = {name: getattr(stored, name) for name in ("clean_text", *_LETTERS.values())}
     wanted = own | {_LETTERS[option]: value for option, value in options.items()}
+    return {} if wanted == own else wanted
+
+
+def _other_space(folder: Path, tokenizer: Tokenizer) -> dict[str, Any]:
+    """As `_other_letters`, for the space that RoBERTa's own class puts before a text, or does not: its default."""
+    stored = tokenizer.pre_tokenizer
+    settings, named = _settings(folder), _named_class(folder)
+    family = read_json(folder / "config.json", optional=True).get("model_type")
+    if not isinstance(stored, pre_tokenizers.ByteLevel) or (named or family) not in (*_ROBERTAS, "roberta"):
+        return {}
+    own = {name: getattr(stored, name) for name in (_SPACE, "trim_offsets", "use_regex")}
+    wanted = own | {_SPACE: settings.get(_SPACE, own[_SPACE] if named is None else False)}
     return {} if wanted == own else wanted
 
 

@@ -264,3 +264,34 @@ def test_an_option_that_is_no_flag_is_refused(of_letters: Path) -> None:
         CompressError, match=r"tokenizer_config\.json: do_lower_case: expected true or false; found 'yes'"
     ):
         load_tokenizer(of_letters)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": True},
+        {"tokenizer_class": "RobertaTokenizerFast", "add_prefix_space": False},
+        {"tokenizer_class": "RobertaTokenizer"},
+        {"tokenizer_class": None, "add_prefix_space": True},
+        {"add_prefix_space": True},
+    ],
+)
+def test_a_space_before_a_text_is_read_as_transformers_reads_it(
+    stored: bool, fields: dict[str, Any], tmp_path: Path
+) -> None:
+    """RoBERTa's own class goes by its option, or default; the last case has the general class, which goes by the file."""
+    document = json.loads(tokenizer_of("roberta").to_str())
+    document["pre_tokenizer"]["add_prefix_space"] = stored
+    tokenizer = Tokenizer.from_str(json.dumps(document))
+    folder = tmp_path / "roberta"
+    words = max(tokenizer.get_vocab().values()) + 1
+    save_checkpoint(classifier_of("roberta", vocab_size=words), tokenizer, folder)
+    configure(folder, **fields)
+    theirs, ours = AutoTokenizer.from_pretrained(folder), load_tokenizer(folder)
+    expected = theirs(["film a", " film"])["input_ids"]
+    assert [ours.encode(text).ids for text in ("film a", " film")] == expected
+    same = ours.to_str() == tokenizer.to_str()
+    assert ("beginnings" in resolve_teacher(str(folder)).identity) is not same
+    save_checkpoint(AutoModelForSequenceClassification.from_pretrained(folder), ours, tmp_path / "saved")
+    assert AutoTokenizer.from_pretrained(tmp_path / "saved")(["film a", " film"])["input_ids"] == expected
