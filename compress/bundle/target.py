@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -67,7 +68,8 @@ def building(out: Path) -> Iterator[Path]:
         yield folder
     except OSError as error:
         _remove(folder, parents)
-        reason = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        named = error.filename and error.errno != errno.ENOSPC  # of a copy, that is the file that was read
+        reason = f"{error.strerror}: {error.filename}" if named else error.strerror
         raise CompressError(f"{out}: cannot be written ({reason}); nothing half-written was left behind") from None
     except BaseException:
         _remove(folder, parents)

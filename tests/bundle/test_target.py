@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -150,3 +151,11 @@ def test_without_an_exchange_the_old_one_comes_back_where_the_new_one_cannot_com
         ship(run.folder, bundle, store=run.store, model="teacher", force=True)
     assert read_bundle(bundle).model == "student"
     assert names(bundle.parent) == [bundle.name]
+
+
+def test_a_full_disk_is_not_blamed_on_the_file_that_is_copied(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "store/model.onnx", None, "out/model.onnx")
+    said = r"out: cannot be written \(No space left on device\); nothing"
+    with pytest.raises(CompressError, match=said), target.building(tmp_path / "out"):
+        raise full
+    assert names(tmp_path) == []
