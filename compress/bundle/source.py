@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from ..results import MODELS, SEVERAL, ModelResult, Result, read_result
+from ..results import MODELS, RESULT, SEVERAL, ModelResult, Result, read_result
 from ..runtime.folder import MODEL_FILES, read_json
 from ..store import Store
 
@@ -45,7 +45,7 @@ def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[
 
 def check_one_run(run: Path) -> None:
     """Raise `CompressError` for a folder of runs."""
-    if not (run / "result.json").exists() and (runs := sorted(path.parent.name for path in run.glob("*/result.json"))):
+    if not (run / RESULT).exists() and (runs := sorted(path.parent.name for path in run.glob(f"*/{RESULT}"))):
         raise CompressError(f"{run}: is a folder of runs, not a run; name one of them, such as {run / runs[0]}")
 
 
@@ -60,7 +60,7 @@ def finished_result(run: Path) -> Result:
         raise CompressError(
             f"{run}: is a report, not a run; give `--from {run}` with limits, or the folder of one of its runs"
         )
-    for name in ("result.json", MODELS):
+    for name in (RESULT, MODELS):
         if not (run / name).is_file():
             raise CompressError(
                 f"{run}: {name} is missing: not the folder of one run, or a run that is not finished; then give `compress run` "
@@ -72,12 +72,12 @@ def finished_result(run: Path) -> Result:
 def _chosen_models(run: Path, result: Result, name: str | None, precisions: Sequence[str]) -> dict[str, ModelResult]:
     """Return the chosen forms of a model, fp32 first. `name` defaults to the last model made, `precisions` to all that it has."""
     if not result.models:
-        raise CompressError(f"{run / 'result.json'}: models: expected at least one, found none")
+        raise CompressError(f"{run / RESULT}: models: expected at least one, found none")
     wanted = name or result.final.name
     chosen = {model.precision: model for model in result.models if model.name == wanted}
     if not chosen:
         known = sorted({model.name for model in result.models})
-        raise CompressError(f"{run / 'result.json'}: no model `{wanted}`{did_you_mean(wanted, known)}")
+        raise CompressError(f"{run / RESULT}: no model `{wanted}`{did_you_mean(wanted, known)}")
     missing = [precision for precision in precisions if precision not in chosen]
     if missing:
         known = f"{wanted} has {', '.join(sorted(chosen))}"
@@ -124,5 +124,5 @@ def _graph(path: Path, precision: str) -> Path:
 def setting(run: Path, result: Result, name: str, kind: type) -> Any:
     value = result.settings.get(name)
     if not isinstance(value, kind) or not value:
-        raise CompressError(f"{run / 'result.json'}: settings.{name}: expected a {kind.__name__}, found {value!r}")
+        raise CompressError(f"{run / RESULT}: settings.{name}: expected a {kind.__name__}, found {value!r}")
     return value

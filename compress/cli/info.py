@@ -131,10 +131,10 @@ def _tasks() -> list[dict[str, str]]:
 
 
 def _runs(root: Path) -> list[dict[str, str]]:
-    from ..results import read_result
+    from ..results import RESULT, read_result
 
     rows = []
-    for path in sorted(root.glob("*/result.json")):
+    for path in sorted(root.glob(f"*/{RESULT}")):
         try:
             result = read_result(path)
         except CompressError as error:

@@ -142,6 +142,8 @@ def _what_ships(
     run: Path | None, source: Path | None, limits: Limits | None, model: str | None, precisions: tuple[str, ...]
 ) -> tuple[Path, str | None, tuple[str, ...]]:
     """Return the run's folder, model and precisions: as given, or as --from and the limits choose them. Raises `CompressError`."""
+    from ..results import RESULT
+
     if source is None:
         if run is None:
             raise CompressError("expected a run's folder, or --from REPORT_OR_RUN with limits; found neither")
@@ -149,7 +151,7 @@ def _what_ships(
             raise CompressError(
                 f"{run}: limits choose among the models of --from; give --from {run}, or leave them out"
             )
-        return (run.parent if run.name == "result.json" else run), model, precisions
+        return (run.parent if run.name == RESULT else run), model, precisions
     options = [name for name, value in (("RUN", run), ("--model", model), ("--precision", precisions)) if value]
     if options:
         raise CompressError(f"--from chooses the run and its model by the limits; leave out {' and '.join(options)}")
