@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 from ...errors import CompressError
@@ -13,7 +14,9 @@ from ...spec.kinds import KindName
 from ..kinds.classification import MOST_UNLISTED_LABELS
 from ..reading.tables import Table, no_examples
 
-_ROWS = 1000  # rows of the file that are read for a guess; one half is learnt, the other predicted
+_ROWS = (
+    1000  # rows for a guess, from anywhere in the file, since files may be sorted by their labels, or alternate them
+)
 _WORDS = 50  # of each text
 _DEVIATIONS = 3.0  # by which a column must be predicted better than by its most frequent value
 _SIMILAR = 0.5  # of the best share: another column is predicted about as well
@@ -31,8 +34,8 @@ def _may_be_classes(values: Sequence[Any]) -> bool:
 
 def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: KindName | None) -> str:
     """Return all `columns` if they are of 0 and 1, since a text may then have several labels. Otherwise return the one that the words of
-    `text` predict; where several are predicted about as well, one that is not of 0 and 1, such as the class beside a column for each
-    class; where none is predicted, the last. Names with commas cannot be among several.
+    `text` predict; where several are predicted about as well, the last, but for columns of 0 and 1 that follow from another, such as one
+    for each class beside the class; where none is predicted, the last. Names with commas cannot be among several.
 
     Raises `CompressError` if there is none.
     """
@@ -48,11 +51,20 @@ def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: Ki
         return joined if label_columns(joined, table.columns) == tuple(columns) else columns[-1]
     if text is None or kind not in (None, "classification"):
         return columns[-1]
-    words = [str(value).lower().split()[:_WORDS] for value in table.columns[text][:_ROWS]]
-    shares = {name: predicted_share(words, list(map(label_text, table.columns[name][:_ROWS]))) for name in columns}
-    best = max(shares.values())
+    rows = Random(0).sample(range(len(table.columns[text])), min(_ROWS, len(table.columns[text])))
+    words = [str(table.columns[text][row]).lower().split()[:_WORDS] for row in rows]
+    shares = {name: predicted_share(words, [label_text(table.columns[name][row]) for row in rows]) for name in columns}
+    if not (best := max(shares.values())):
+        return columns[-1]
     similar = [name for name in columns if shares[name] >= _SIMILAR * best]
-    return next((name for name in reversed(similar) if name not in flags), similar[-1]) if best > 0 else columns[-1]
+    classes = [name for name in similar if name not in flags]
+    return [name for name in similar if name in classes or not any(_follows(table, name, one) for one in classes)][-1]
+
+
+def _follows(table: Table, name: str, other: str) -> bool:
+    """Whether the value of one column is the same wherever that of the other is."""
+    pairs = set(zip(*(map(label_text, table.columns[column]) for column in (name, other)), strict=True))
+    return len(pairs) == len({value for _, value in pairs})
 
 
 def predicted_share(texts: Sequence[Sequence[str]], labels: Sequence[str]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,26 @@ def tickets(folder: Path, header: str) -> OwnFiles:
 def test_labels_are_the_classes_that_the_texts_predict(tmp_path: Path, header: str, label: str) -> None:
     columns = guess_columns(tickets(tmp_path, header), [])
     assert (columns.text, columns.label) == ("note", label)
+
+
+@pytest.mark.parametrize(
+    "of_class", [lambda i, count: i % 2, lambda i, count: 2 * i // count], ids=["in turn", "sorted"]
+)
+def test_the_order_of_the_rows_does_not_matter(of_class: Callable[[int, int], int], tmp_path: Path) -> None:
+    count, words = 2400, ("a dull and boring story", "a fine and lovely story")
+    rows = [f"{words[of_class(i, count)]} {i},{('bad', 'good')[of_class(i, count)]},{i % 7 % 2}" for i in range(count)]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["note,mood,vip", *rows]))
+    assert guess_columns(OwnFiles(*files_in(tmp_path)), []).label == "mood"
+
+
+def test_a_flag_that_does_not_follow_from_a_class_is_as_good_a_label(tmp_path: Path) -> None:
+    words = {("en", 0): "the film is good", ("en", 1): "the film is an insult",
+             ("de", 0): "der Streifen war gut", ("de", 1): "der Streifen war mies"}  # fmt: skip
+    rows = [f"{words[key]} {i},{key[0]},{key[1]}" for i in range(200) for key in [[*words][i // 3 % 4]]]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["note,lang,toxic", *rows]))
+    assert guess_columns(OwnFiles(*files_in(tmp_path)), []).label == "toxic"
 
 
 def test_columns_that_exclude_each_other_are_named(tmp_path: Path) -> None:
