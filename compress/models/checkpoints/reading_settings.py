@@ -30,7 +30,11 @@ _LETTERS = {
 }
 _DEFAULTS = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
 _SPACE, _ROBERTAS = "add_prefix_space", ("RobertaTokenizer", "RobertaTokenizerFast")
-_GENERAL = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")  # they have no such options
+# Classes with BERT's normalizer and these options. Others, and those that transformers no longer has, go by tokenizer.json.
+_BERTS = (
+    *("Bert", "DistilBert", "Electra", "MPNet", "MobileBert", "SqueezeBert", "LayoutLM", "Lxmert", "Funnel"),
+    *("DPRContextEncoder", "DPRQuestionEncoder", "DPRReader"),
+)
 _FIELDS = {
     **dict.fromkeys((*_LETTERS, _SPACE), FLAG),
     _SIDE: one_of("left", "right"),
@@ -89,11 +93,13 @@ def _other_letters(folder: Path, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return the settings of BERT's normalizer with which transformers reads texts; {} if they are those of `tokenizer`.
 
     transformers' classes for BERT's tokenizers take them from tokenizer_config.json, or have defaults, whatever tokenizer.json says.
-    Without a class or an option in the configuration, tokenizer.json counts.
+    With another class, or without a class or an option in the configuration, tokenizer.json counts.
     """
     stored = tokenizer.normalizer
     settings, named = _settings(folder), _named_class(folder)
-    if not isinstance(stored, normalizers.BertNormalizer) or named in _GENERAL:
+    if not isinstance(stored, normalizers.BertNormalizer) or (
+        named and named.removesuffix("Fast").removesuffix("Tokenizer") not in _BERTS
+    ):
         return {}
     options = (_DEFAULTS if named else {}) | {option: settings[option] for option in _LETTERS if option in settings}
     own = {name: getattr(stored, name) for name in ("clean_text", *_LETTERS.values())}

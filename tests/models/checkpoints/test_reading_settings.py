@@ -228,6 +228,9 @@ def of_letters(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         {"tokenize_chinese_chars": False, "do_lower_case": True},
         {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False},
         {"tokenizer_class": "DistilBertTokenizerFast", "do_lower_case": False},
+        {"tokenizer_class": "MobileBertTokenizer", "do_lower_case": None},
+        {"tokenizer_class": "ErnieTokenizer", "do_lower_case": None},
+        {"tokenizer_class": "TokenizerOfTheirOwn", "do_lower_case": False},
     ],
 )
 def test_letters_are_read_as_transformers_reads_them(of_letters: Path, fields: dict[str, Any], tmp_path: Path) -> None:
