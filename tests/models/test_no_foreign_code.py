@@ -118,12 +118,12 @@ def test_only_config_weights_and_vocabulary_are_opened(teacher: Path, calls: lis
     assert not [name for name in sys.modules if "evil" in name]
 
 
-def test_with_a_tokenizer_of_its_own_only_its_config_is_read_beside_it(
+def test_with_a_tokenizer_of_its_own_only_configs_are_read_beside_it(
     teacher: Path, toy_tokenizer: Tokenizer, calls: list[str], files_opened: list[str]
 ):
     toy_tokenizer.save(str(teacher / "tokenizer.json"))
     files_opened.clear()
     load_tokenizer(teacher)
     names = {Path(name).name for name in files_opened if Path(name).is_relative_to(teacher)}
-    assert names == {"tokenizer.json", "tokenizer_config.json"}
+    assert names == {"tokenizer.json", "tokenizer_config.json", "config.json"}
     assert calls == []

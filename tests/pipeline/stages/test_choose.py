@@ -118,7 +118,7 @@ def test_a_candidate_needs_no_more_room_than_its_checkpoint(world: Path, monkeyp
         monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 0))  # type: ignore[attr-defined]
         with pytest.raises(CompressError, match="needs about") as caught:
             preflight([planned], world / "runs")
-        return float(str(caught.value).partition("about ")[2].partition(" GB")[0])
+        return float(str(caught.value).partition("about ")[2].partition(" MB")[0].replace(",", ""))
 
     monkeypatch.setattr("compress.pipeline.preflight._BYTES_PER_PARAMETER", 28 * 10**5)  # so that a tiny model shows
     monkeypatch.setattr("compress.pipeline.preflight._BYTES_KEPT", 4 * 10**5)
