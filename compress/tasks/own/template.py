@@ -77,11 +77,12 @@ _TEXTS = (
     "tokens",
     "words",
 )
-_PAIRS = (
+_RELATED = (
     ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"), ("text_a", "text_b"),
-    ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("subject", "body"),
+    ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"),
     *((QUERY, name) for name in PASSAGES),
 )  # fmt: skip
+_PAIRS = (*_RELATED, ("subject", "body"))
 
 # Of the longest texts' mean words, mean characters and different values: a column with less is not taken for the texts. The first of two
 # texts may be repeated, as premises are with three hypotheses each.
@@ -147,7 +148,8 @@ def _label(table: Table, names: dict[str, str], texts: set[str | None], own: Own
     if named is not None:
         return named
     few = class_columns(table, texts)
-    if len(few) < 2:
+    # How two texts are related does not follow from the words of one, but their genre, say, does.
+    if len(few) < 2 or own.pair is not None or any({*pair} <= names.keys() for pair in _RELATED):
         return guess_label(table, few, None, own.kind)
     try:
         text = next(filter(None, texts), None) or _text_column(table, names, {*few})

@@ -179,6 +179,23 @@ def test_the_order_of_the_rows_does_not_matter(of_class: Callable[[int, int], in
     assert guess_columns(OwnFiles(*files_in(tmp_path)), []).label == "mood"
 
 
+@pytest.mark.parametrize("names", [("sentence1", "sentence2"), ("first", "second")])
+def test_labels_of_related_texts_are_not_what_the_words_of_one_predict(names: tuple[str, str], tmp_path: Path) -> None:
+    """As in MNLI, where the genre stands before the label."""
+    words = {"fiction": "the dragon flew over the castle", "letters": "please donate to our school"}
+    rows = [
+        f"{words[genre]} {i},{words[genre]} again {i},{genre},{('entailment', 'neutral')[i % 2]}"
+        for i in range(200)
+        for genre in [("fiction", "letters")[i // 2 % 2]]
+    ]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"{names[0]},{names[1]},genre,gold_label", *rows]))
+    files = files_in(tmp_path)
+    own = OwnFiles(*files) if names[0] == "sentence1" else OwnFiles(*files, *names)
+    columns = guess_columns(own, [] if names[0] == "sentence1" else ["text"])
+    assert (columns.text, columns.pair, columns.label) == (*names, "gold_label")
+
+
 def test_a_flag_that_does_not_follow_from_a_class_is_as_good_a_label(tmp_path: Path) -> None:
     words = {("en", 0): "the film is good", ("en", 1): "the film is an insult",
              ("de", 0): "der Streifen war gut", ("de", 1): "der Streifen war mies"}  # fmt: skip
