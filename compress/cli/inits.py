@@ -42,7 +42,7 @@ def init(own: OwnFileOptions, out: Out = None) -> None:
         raise CompressError(f"{file}: exists already; choose another name with --out")
     if not file.absolute().parent.is_dir():
         raise CompressError(f"{file}: its folder does not exist; choose another with --out")
-    text_of_file, unread = task_yaml(files, file)
+    text_of_file, unread, spec = task_yaml(files, file)
     write_text(file, text_of_file)
     typer.echo(file)
     if names_split(files.train):
@@ -52,7 +52,7 @@ def init(own: OwnFileOptions, out: Out = None) -> None:
     if unread:
         named = ", ".join(f"`{name}`" for name in unread)
         typer.echo(f"not used: {named}; name a second text with --pair, another label column with --label")
-    if own.label is None and "," in files.label and "\nkind: multilabel " in text_of_file:
+    if own.label is None and spec.kind == "multilabel" and len(spec.label_columns) > 1:
         typer.echo(
             "a text may have any of these labels, since all are columns of 0 and 1; if one holds the labels, name it with --label"
         )

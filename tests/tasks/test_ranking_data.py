@@ -217,6 +217,6 @@ def test_columns_of_a_saved_data_set(tmp_path: Path) -> None:
 
 def test_init_writes_a_task_of_ranking(tmp_path: Path) -> None:
     files = own(tmp_path, rows_of(30))
-    text, _ = task_yaml(guess_columns(files, ()), tmp_path / "faq.yaml")
+    text, *_ = task_yaml(guess_columns(files, ()), tmp_path / "faq.yaml")
     assert "kind: ranking" in text and "text: [query, passage]" in text and "label: relevance" in text
     assert "metrics: [ndcg@10, mrr@10]" in text

@@ -232,7 +232,7 @@ def test_a_key_that_no_task_names_may_be_in_any_rows(here: Path, where: int) -> 
     assert len(load_task(task("a.jsonl", "b.jsonl"), here, None).reported["dev"]) == 20
     own = OwnFiles(here / "a.jsonl", here / "b.jsonl")
     assert own_task(own)[0].labels == ("l0", "l1")
-    text, rest = task_yaml(guess_columns(own, ()), here / "own.yaml")
+    text, rest, _ = task_yaml(guess_columns(own, ()), here / "own.yaml")
     assert rest == ["note"] and "not used: 'note'" in text
     first = 1 if where else 2
     refused(

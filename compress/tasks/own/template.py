@@ -180,8 +180,8 @@ def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) ->
     )
 
 
-def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
-    """Return the text of a task file at `file`, and the columns of the training file that are neither texts nor labels.
+def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str], TaskSpec]:
+    """Return the text of a task file at `file`, the columns of the training file that are neither texts nor labels, and the task.
 
     Raises `CompressError` like `own_task`, and for texts and labels that `run` would reject.
     """
@@ -222,7 +222,7 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
         f"  dev: {_inline_yaml(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
         f"  # tuning: FILE  # to choose checkpoints and settings on; {_WITHOUT_TUNING[unscored]}",
     ]
-    return "\n".join(lines) + "\n", rest
+    return "\n".join(lines) + "\n", rest, spec
 
 
 def _after_folder(train: Path) -> str:

@@ -174,7 +174,7 @@ def test_pairs_without_a_score_need_no_task_file(tmp_path: Path) -> None:
     train.write_text("\n".join([header, first.rpartition("\t")[0] + "\t", *rest]) + "\n")
     data = load_training(*own_task(own), None)
     assert "train: 1 of 40 pairs have no score, and are left out" in data.notes
-    text, _ = task_yaml(own, tmp_path / "t.yaml")
+    text, *_ = task_yaml(own, tmp_path / "t.yaml")
     assert "kind: embedding  #" in text and "a tenth of train is held out" in text
     with pytest.raises(CompressError, match="score: no label"):
         own_task(replace(own, kind="regression"))
@@ -187,7 +187,7 @@ def test_texts_alone_need_no_task_file_beside_a_tuning_file(tmp_path: Path) -> N
     train.write_text("\n".join([header, *(row.rpartition("\t")[0] + "\t" for row in rows)]) + "\n")
     data = load_training(*own_task(own), None, _write(tmp_path, "tuning.tsv", 10))
     assert len(data.train) == 40 and len(data.tuning) == 10
-    text, _ = task_yaml(own, tmp_path / "t.yaml")
+    text, *_ = task_yaml(own, tmp_path / "t.yaml")
     assert "# 40 examples" in text and "name one with scores, since no pair of train has any" in text
     dev.write_text(train.read_text().replace("train.tsv", "dev.tsv"))
     with pytest.raises(CompressError, match=r"dev\.tsv: no pair has a score"):

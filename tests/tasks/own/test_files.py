@@ -156,7 +156,7 @@ def test_where_the_files_stand_has_no_say_and_what_is_in_them_has(own: OwnFiles,
 def test_a_task_file_says_that_its_name_is_the_folder_s(tmp_path: Path) -> None:
     for name, said in (("train.csv", True), ("Data-train.csv", True), ("films-train.csv", False)):
         train, dev = write(tmp_path / "shop", name, ["a", "b"] * 4), write(tmp_path / "shop", "b.csv", ["a", "b"] * 4)
-        text, _ = task_yaml(OwnFiles(train, dev, "review", label="stars"), tmp_path / "out.yaml")
+        text, *_ = task_yaml(OwnFiles(train, dev, "review", label="stars"), tmp_path / "out.yaml")
         assert (f"taken from its folder, since {name} names no task" in text) is said
         assert f"name: {'shop' if said else 'films'}  #" in text
 

@@ -209,7 +209,7 @@ def test_columns_that_exclude_each_other_are_named(tmp_path: Path) -> None:
     own = guess_columns(tickets(tmp_path, "note,billing,network,hardware"), [])
     assert "each text of train has exactly one" in task_yaml(own, tmp_path / "a.yaml")[0]
     own = guess_columns(tickets(tmp_path, "note,billing,vip"), [])
-    text, _ = task_yaml(own, tmp_path / "a.yaml")
+    text, *_ = task_yaml(own, tmp_path / "a.yaml")
     assert "label: [billing, vip]" in text and "exactly one" not in text
 
 

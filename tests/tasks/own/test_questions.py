@@ -103,7 +103,7 @@ def test_entities_are_no_answers(tmp_path: Path, columns: bool) -> None:
 def test_init_writes_a_task_with_the_same_keys(tmp_path: Path, form: str) -> None:
     own = OwnFiles(*written(tmp_path, squad(TRAIN), squad(DEV))) if form == "squad" else own_of(tmp_path, form)
     file = tmp_path / "asked.yaml"
-    text, _ = task_yaml(guess_columns(own, []), file)
+    text, *_ = task_yaml(guess_columns(own, []), file)
     file.write_text(text, encoding="utf-8")
     spec, folder = own_task(own)
     assert load(file, TaskSpec) == spec
@@ -116,7 +116,7 @@ def test_init_guesses_columns_of_a_data_set(tmp_path: Path) -> None:
     rows = [{"id": str(n), "title": "T", **row} for n, row in enumerate(records(TRAIN, "columns"))]
     own = guess_columns(OwnFiles(*written(tmp_path, jsonl(rows), jsonl(rows), ".jsonl")), [])
     assert (own.text, own.pair, own.label) == USUAL
-    text, unread = task_yaml(own, tmp_path / "t.yaml")
+    text, unread, _ = task_yaml(own, tmp_path / "t.yaml")
     assert "not used: 'id', 'title'" in text and unread == ["id", "title"]
 
 
