@@ -77,6 +77,7 @@ class Loss:
     `reads`: what these are. `form`: how it is computed, unless the head of the task's kind has another form. `projected`: if widths differ,
     the student's features are first projected to the teacher's width. `head_classes`: a learned layer first maps them to so many logits.
     `problem(spec, student, teacher)` returns why the loss does not fit the two models. `kinds`: task kinds it is for; None: all.
+    `compares_texts`: with each other, within a forward pass; so one of a single text teaches nothing.
     """
 
     spec: type[Any]
@@ -87,6 +88,7 @@ class Loss:
     head_classes: int | None = None
     problem: Callable[[Any, Any, Any], str | None] = _fits
     kinds: tuple[str, ...] | None = None
+    compares_texts: bool = False
 
     @property
     def name(self) -> str:

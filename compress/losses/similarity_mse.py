@@ -32,4 +32,11 @@ def _compute(spec: SimilarityMse, student: Tensor, teacher: Tensor, batch: Batch
     return similarity_mse_loss(student, teacher)
 
 
-SIMILARITY_MSE = Loss(SimilarityMse, "logits", fixed_features(LOGITS, LOGITS), LossForm(_compute), kinds=("embedding",))
+SIMILARITY_MSE = Loss(
+    SimilarityMse,
+    "logits",
+    fixed_features(LOGITS, LOGITS),
+    LossForm(_compute),
+    kinds=("embedding",),
+    compares_texts=True,
+)

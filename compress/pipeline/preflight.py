@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import CompressError
 from ..fields import Spec
 from ..files.paths import check_folder, nearest_existing
-from ..losses.similarity_mse import SIMILARITY_MSE
+from ..losses import LOSSES
 from ..models.checkpoints.folders import largest_number, load_tokenizer
 from ..models.checkpoints.weights import layers_in, weight_files
 from ..models.families import FAMILIES
@@ -77,9 +77,10 @@ def _check_batch(plan: Plan, node: Node[Spec]) -> None:
         raise CompressError(f"{where}: batch_size is {spec.batch_size}; {few}")
     sizes = {"batch_size": spec.batch_size, "micro_batch_size": spec.micro_batch_size}
     alone = next((name for name, size in sizes.items() if size == 1), None)
-    if alone and any(loss.name == SIMILARITY_MSE.name for loss in stage_losses(node)):
+    comparing = next((loss.name for loss in stage_losses(node) if LOSSES[loss.name].compares_texts), None)
+    if alone and comparing:
         raise CompressError(
-            f"{where}: {alone} is 1; similarity_mse compares the texts of a forward pass with each other, so expected at least 2"
+            f"{where}: {alone} is 1; {comparing} compares the texts of a forward pass with each other, so expected at least 2"
         )
 
 

@@ -133,7 +133,7 @@ def _leaves_segments_out(folder: Path) -> bool:
     """Whether transformers gives the model no segments, although it has several."""
     document = read_json(folder / CONFIG, optional=True)
     listed = allowed_values(folder / CONFIG, document, _FIELDS).get(_INPUTS)
-    inputs = listed or _INPUTS_OF.get(str(document.get("tokenizer_class")))
+    inputs = listed or _INPUTS_OF.get(str(document.get(TOKENIZER_CLASS)))
     if inputs is None or _SEGMENTS in inputs:
         return False
     family = str(read_json(folder / "config.json", optional=True).get("model_type"))
