@@ -26,7 +26,7 @@ from compress.report import collect, write_report
 from compress.report.ablation.compare import Ablation, Entry, Measure
 from compress.report.ablation.page import SEVERAL_SEEDS, SEVERAL_TASKS, findings
 from compress.report.ablation.plot import describe, picture
-from compress.report.tables import difference_cell
+from compress.report.sections.differences import difference_cell
 from compress.results import Data, ModelResult, Result, TaskInfo
 from compress.results.fidelity import Delta
 from compress.stats.significance import NORMAL_QUANTILE, half_width, mcnemar, paired_bootstrap

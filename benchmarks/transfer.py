@@ -23,8 +23,8 @@ from compress.bundle import copy_checkpoint
 from compress.cli.display import Display
 from compress.machine import usable_cores
 from compress.pipeline import Request, build_stage, run_all
-from compress.report.predictions import load_answers, write_answers
-from compress.report.recorded_scores import Scored, metric_of
+from compress.report.grouping.predictions import load_answers, write_answers
+from compress.report.grouping.recorded_scores import Scored, metric_of
 from compress.results import PREDICTIONS, Machine, Result
 from compress.spec.recipe import Recipe
 from compress.stats.significance import paired_bootstrap_seeds

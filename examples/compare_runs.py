@@ -8,8 +8,8 @@ from pathlib import Path
 import scripts
 
 from compress import CompressError
-from compress.report.predictions import load_answers
-from compress.report.recorded_scores import Scored, metric_of
+from compress.report.grouping.predictions import load_answers
+from compress.report.grouping.recorded_scores import Scored, metric_of
 from compress.results import PREDICTIONS, ModelResult, Result, read_result
 from compress.stats.significance import paired_bootstrap
 

@@ -167,6 +167,23 @@ INSIDE = {
         ("masked_lm", "random_models", "token_vectors"),
         ("cooccurrence_init", "masked_head", "students"),
     ),
+    "report": (
+        ("text",),
+        ("grouping",),
+        ("pictures",),
+        ("sections",),
+        ("recommendation",),
+        ("page",),
+        ("render", "summary"),
+        ("ablation", "attention", "bench", "shipment"),
+    ),
+    "bundle": (
+        ("document", "probes", "sentence_transformers_files"),
+        ("files", "graph_files", "tolerance"),
+        ("target",),
+        ("shipping", "verifying"),
+        ("push",),
+    ),
     "spec": (
         ("limits", "base", "document", "stage"),
         ("kinds", "losses", "quantization", "schema"),

@@ -27,7 +27,7 @@ MEASURES = {
     "pipeline/results/truncation.py",
     "pipeline/data_notes.py",
     "pipeline/run.py",
-    "bundle/accuracy.py",
+    "bundle/verifying/accuracy.py",
 }
 FIRST_OF_STAGES = ("pipeline/stages/registry.py", "pipeline/training/run.py")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundle.source import artefact, finished_result, model_entry, setting
+from ..bundle.shipping.source import artefact, finished_result, model_entry, setting
 from ..errors import CompressError
 from ..models.checkpoints.folders import load_classifier, load_tokenizer
 from ..models.dimensions import Dimensions, dimensions, read_config

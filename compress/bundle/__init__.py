@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .checkpoints import checkpoints_of, copy_checkpoint, take_checkpoint
 from .document import BundleInfo, read_bundle
 from .push import check_push, push_bundle
-from .report import Check, Report
-from .ship import ship
-from .triton import checked_model_folder, write_triton_model
-from .verify import verify
+from .shipping.checkpoints import checkpoints_of, copy_checkpoint, take_checkpoint
+from .shipping.ship import ship
+from .shipping.triton import checked_model_folder, write_triton_model
+from .verifying.report import Check, Report
+from .verifying.verify import verify
 
 __all__ = [
     "BundleInfo",

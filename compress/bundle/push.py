@@ -12,7 +12,7 @@ from ..errors import CheckFailed, CompressError
 from ..version import __version__
 from .document import CARD, NAME, read_bundle
 from .files import is_allowed_name
-from .verify import verify
+from .verifying.verify import verify
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import rich.table
 
     from ..report.bench import Measurements
-    from ..report.tables import Cell, Table
+    from ..report.text.cells import Cell, Table
 
 
 def print_measurements(measured: Measurements) -> None:

@@ -178,7 +178,7 @@ def _tradeoff(plan: Plan) -> str:
     """Return what the student shrinks and what not, by its sizes alone."""
     if plan.student is None:
         return ""
-    from ..report.tradeoffs import tradeoff_sentence
+    from ..report.sections.tradeoffs import tradeoff_sentence
 
     student_sizes, teacher_sizes = plan.sizes["student"], plan.sizes["teacher"]
     flops = student_sizes.flops_per_token() / teacher_sizes.flops_per_token()

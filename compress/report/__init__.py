@@ -24,14 +24,14 @@ from ..results import (
     read_result,
     write_result,
 )
-from . import pruned_picture, reliability, similarity
-from .collect import collect
+from .grouping.collect import collect
+from .grouping.groups import Task, group
+from .grouping.predictions import find_predictions, identity, load_answers, own_file, packed_answers
+from .grouping.recorded_scores import metric_giving
 from .page import tasks_of
-from .plot_points import shape_of
-from .predictions import find_predictions, identity, load_answers, own_file, packed_answers
+from .pictures.plot_points import shape_of
 from .recommendation import Recommendation, recommend, ship_command
-from .recorded_scores import metric_giving
-from .runs import Task, group
+from .sections import pruned_picture, reliability, similarity
 from .shipment import shipment_of
 from .summary import doubts_latency, markdown_table, summary_table
 
@@ -163,7 +163,7 @@ def _draw(
 ) -> None:
     from . import render
     from .page import page_of
-    from .parallel_drawing import drawn_ahead
+    from .pictures.parallel_drawing import drawn_ahead
 
     page = page_of(tasks, folders, recommended)
     report, html, plot, *others = files

@@ -9,34 +9,25 @@ from pathlib import Path
 
 from ..results import Result
 from ..spec.kinds import KINDS
-from . import (
-    agreement,
-    costs,
-    overview,
-    pruned_picture,
-    recommendation,
-    reliability,
-    sensitivity,
-    sentences,
-    similarity,
-    units,
-)
-from .agreement import agreement_table, disagreement_tables
-from .copied_layers import copied_sentences
-from .costs import costs_table
-from .curves import Curves, curves_of
-from .details import Detail, details, environment
-from .fidelity import Section, section
-from .finetuning_choice import choice_sentences
-from .intervals import ONE_SEED, best_guess, how_over_seeds, named_on_tasks, over_seeds
-from .layer_mixes import mix_sentences
-from .plot_points import describe, shape_of
-from .predictions import find_predictions
+from . import recommendation
+from .grouping.groups import Task, group
+from .grouping.intervals import ONE_SEED, best_guess, how_over_seeds, named_on_tasks, over_seeds
+from .grouping.predictions import find_predictions
+from .pictures.plot_points import describe, shape_of
 from .recommendation import Recommendation
-from .runs import Task, group
-from .tables import Table, latency_table, main_table
-from .tradeoffs import join_words
-from .vocabularies import READING, vocabulary_sentences
+from .sections import agreement, costs, overview, pruned_picture, reliability, sensitivity, sentences, similarity, units
+from .sections.agreement import agreement_table, disagreement_tables
+from .sections.copied_layers import copied_sentences
+from .sections.costs import costs_table
+from .sections.curves import Curves, curves_of
+from .sections.details import Detail, details, environment
+from .sections.fidelity import Section, section
+from .sections.finetuning_choice import choice_sentences
+from .sections.layer_mixes import mix_sentences
+from .sections.scores import latency_table, main_table
+from .sections.vocabularies import READING, vocabulary_sentences
+from .text.cells import Table
+from .text.words import join_words
 
 SCORES = (
     "Scores are in points (0 to 100; correlations and Matthews × 100), through ONNX Runtime on whole splits.",

@@ -11,14 +11,14 @@ from ..errors import CompressError
 from ..files.paths import display_path
 from ..model_choice import Choice, Limits, Measured, choose
 from ..results import MODELS, ONE_TUNING_LABEL, ModelResult, Result
-from . import numbers
-from .conditions import timed_threads
-from .machines import machines
-from .overview import Overall, left_out_sentences, over_tasks
-from .predictions import own_file
-from .runs import Row, Shape, Task
-from .steady_times import drift_sentence, steady_times
-from .tradeoffs import join_words
+from .grouping.conditions import timed_threads
+from .grouping.groups import Row, Shape, Task
+from .grouping.machines import machines
+from .grouping.predictions import own_file
+from .grouping.steady_times import drift_sentence, steady_times
+from .sections.overview import Overall, left_out_sentences, over_tasks
+from .text import numbers
+from .text.words import join_words
 
 LENGTH = 128  # tokens of the text whose time is limited, or fewer if the task's limit is lower
 READING = (

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from . import curves, markdown, pruned_picture
-from . import reliability as reliability_picture
-from . import similarity as similarity_picture
-from .curves import Curves
-from .drawing import inline, svg
-from .names import Names
+from .grouping.groups import Task
 from .page import Page
-from .plot import chart
-from .plot_points import legend_of, shape_of
-from .runs import Task
-from .sensitivity import charts
+from .pictures.drawing import inline, svg
+from .pictures.plot import chart
+from .pictures.plot_points import legend_of, shape_of
+from .sections import curves, pruned_picture
+from .sections import reliability as reliability_picture
+from .sections import similarity as similarity_picture
+from .sections.curves import Curves
+from .sections.sensitivity import charts
+from .text import markdown
+from .text.names import Names
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

@@ -8,11 +8,11 @@ from pathlib import Path
 from ..errors import CompressError
 from ..model_choice import Limits
 from ..results import MODELS, ModelResult, Result, read_result
-from .collect import collect
+from .grouping.collect import collect
+from .grouping.predictions import own_file
 from .page import tasks_of
-from .predictions import own_file
 from .recommendation import options_of, recommend
-from .sentences import join_words
+from .text.words import join_words
 
 
 @dataclass(frozen=True)

@@ -7,28 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..results import ALSO_IN, NEAR_TO, Result
-from . import markdown, numbers
-from .overview import Overall, guess_sentences, over_tasks
+from .grouping.groups import MAIN_SHAPES, Row, Shape, Task
 from .page import tasks_of
-from .plot_points import shape_of
-from .runs import Row, Shape, Task
-from .sentences import busy, lede, teacher_word, warnings
-from .tables import (
-    MAIN_SHAPES,
-    NOTHING,
-    TEACHERS_MEAN,
-    Cell,
-    Column,
-    Line,
-    Table,
-    difference_cell,
-    megabytes_of,
-    metric_name,
-    score_of,
-    taught_by,
-    times_of,
-)
-from .units import unit_sentences
+from .pictures.plot_points import shape_of
+from .sections.differences import difference_cell
+from .sections.overview import Overall, guess_sentences, over_tasks
+from .sections.scores import TEACHERS_MEAN, megabytes_of, score_of, taught_by, times_of
+from .sections.sentences import busy, lede, teacher_word, warnings
+from .sections.units import unit_sentences
+from .text import markdown, numbers
+from .text.cells import NOTHING, Cell, Column, Line, Table
+from .text.words import headline_name
 
 if TYPE_CHECKING:
     import rich.table
@@ -56,7 +45,7 @@ def summary_table(
         shown.add_column(name, justify="right" if number else "left", overflow="fold")
     for task in tasks:
         shown.add_section()
-        shown.add_row(Text(f"{task.first.task.marked_title}: {metric_name(task)}"), style="bold underline")
+        shown.add_row(Text(f"{task.first.task.marked_title}: {headline_name(task.first.task)}"), style="bold underline")
         for row, cells in _terminal_rows(task):
             shown.add_row(*map(Text, cells[: len(columns)]), style="dim" if row.eager else "" if row.recipe else "bold")
         for label, points in _means(task):
@@ -114,7 +103,7 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = (), *, l
     shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
     models = _shared_finals(tasks)
     if models:
-        metrics = ", ".join(f"{task.first.task.marked_title} {metric_name(task)}" for task in tasks)
+        metrics = ", ".join(f"{task.first.task.marked_title} {headline_name(task.first.task)}" for task in tasks)
         timed = (
             f" Times: {tasks[0].first.task.marked_title}'s models; × is relative to the teacher in the same run."
             if shapes
@@ -192,7 +181,7 @@ def _final_rows(task: Task) -> list[Row]:
 
 def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     heading = (
-        Cell(task.first.task.marked_title, f"({metric_name(task)})"),
+        Cell(task.first.task.marked_title, f"({headline_name(task.first.task)})"),
         Cell(row.recipe or "baseline"),
         Cell(row.name),
     )

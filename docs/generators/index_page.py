@@ -9,8 +9,8 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from compress.report.names import Names
 from compress.report.render import script_of, template
+from compress.report.text.names import Names
 
 REPORTS = Path(__file__).resolve().parents[2] / "reports"
 _RIGHT = re.compile(r' style="text-align:right"')

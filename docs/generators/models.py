@@ -7,9 +7,9 @@ from pathlib import Path
 
 from compress.errors import CompressError
 from compress.report import collect
-from compress.report.intervals import best_guess
-from compress.report.numbers import points, significant
-from compress.report.runs import Row, Task, group
+from compress.report.grouping.groups import Row, Task, group
+from compress.report.grouping.intervals import best_guess
+from compress.report.text.numbers import points, significant
 
 REPORTS = Path(__file__).resolve().parents[2] / "reports"
 

@@ -12,7 +12,7 @@ import pytest
 from bundle_making import Run, make_run
 
 from compress.bundle import Check, read_bundle, ship
-from compress.bundle.graph_checks import Verification
+from compress.bundle.verifying.graph_checks import Verification
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +60,7 @@ def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
     if "apart" not in request.fixturenames:
         monkeypatch.setattr(
-            sys.modules["compress.bundle.verify"], "isolated_checks", checks
+            sys.modules["compress.bundle.verifying.verify"], "isolated_checks", checks
         )  # the package has a function of the same name
 
 

@@ -15,9 +15,9 @@ import yaml
 from bundle_making import Run
 
 from compress.bundle import read_bundle, ship
-from compress.bundle.card import render
-from compress.bundle.papers import bibtex
-from compress.bundle.samples import SAMPLES
+from compress.bundle.shipping.card import render
+from compress.bundle.shipping.papers import bibtex
+from compress.bundle.shipping.samples import SAMPLES
 from compress.catalog import load_recipe, names
 from compress.tasks.sources.builtin import BUILTIN_TASKS
 

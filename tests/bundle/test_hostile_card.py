@@ -13,9 +13,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from compress.bundle import read_bundle
-from compress.bundle.card import render
 from compress.bundle.document import BundleInfo
-from compress.report.markdown import code_span, escape, one_line
+from compress.bundle.shipping.card import render
+from compress.report.text.markdown import code_span, escape, one_line
 
 HOSTILE = (
     "<script>alert(1)</script>",

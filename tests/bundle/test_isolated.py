@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from bundle_making import Run, failed
 
-from compress.bundle import isolated, ship, verify
+from compress.bundle import ship, verify
+from compress.bundle.verifying import isolated
 
 INSTEAD = """
 import os, signal, time

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compress.bundle.answers import _agreement
 from compress.bundle.tolerance import compare_with_record, distance, limit_of
+from compress.bundle.verifying.answers import _agreement
 from compress.errors import CheckFailed
 
 SCORES = np.linspace(0.0149, 0.0214, 16)[:, None]

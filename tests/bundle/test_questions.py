@@ -18,14 +18,14 @@ from onnx import numpy_helper
 from reader_toys import finder
 
 from compress.bundle import BundleInfo, read_bundle
-from compress.bundle.answers import answer_steps
-from compress.bundle.card import render
 from compress.bundle.document import Probe
 from compress.bundle.graph_files import graph_file
 from compress.bundle.probes import QUESTIONS, probe_logits, probe_rows, probe_texts
-from compress.bundle.report import check
+from compress.bundle.shipping.card import render
+from compress.bundle.shipping.triton import _config
 from compress.bundle.tolerance import compare_with_record, distance, recorded_outputs
-from compress.bundle.triton import _config
+from compress.bundle.verifying.answers import answer_steps
+from compress.bundle.verifying.report import check
 from compress.errors import CheckFailed, CompressError
 from compress.graphs.model_files import get_metadata, set_metadata
 from compress.runtime import Reader

@@ -10,11 +10,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from compress.bundle import read_bundle, saturating, verify
+from compress.bundle import read_bundle, verify
 from compress.bundle.document import BundleInfo, write_bundle
 from compress.bundle.files import measure
 from compress.bundle.probes import probe_logits
-from compress.bundle.saturating import _simulated_logits, integer_kernels
+from compress.bundle.verifying import saturating
+from compress.bundle.verifying.saturating import _simulated_logits, integer_kernels
 from compress.errors import CheckFailed, CompressError
 from compress.machine import saturates
 from compress.quantize import quantize_onnx

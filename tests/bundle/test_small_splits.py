@@ -13,9 +13,9 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from compress.bundle import read_bundle
-from compress.bundle.accuracy import Measured, load_measured
 from compress.bundle.document import BundleInfo
-from compress.bundle.report import check
+from compress.bundle.verifying.accuracy import Measured, load_measured
+from compress.bundle.verifying.report import check
 
 METRICS = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}
 

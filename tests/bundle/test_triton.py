@@ -113,7 +113,7 @@ def test_a_failed_write_leaves_nothing(bundle: Path, tmp_path: Path, monkeypatch
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("compress.bundle.triton.move_into_place", full)
+    monkeypatch.setattr("compress.bundle.shipping.triton.move_into_place", full)
     assert "cannot be written (No space left on device)" in _refused(bundle, tmp_path / "models")
     assert not (tmp_path / "models").exists()
 

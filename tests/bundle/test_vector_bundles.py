@@ -19,7 +19,7 @@ from shipped_bundles import check_shipped
 from vector_runs import make_vector_run
 
 from compress.bundle import read_bundle, ship, verify
-from compress.bundle.pooling import pool_states
+from compress.bundle.verifying.pooling import pool_states
 from compress.errors import CompressError
 from compress.runtime import Embedder
 

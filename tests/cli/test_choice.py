@@ -21,8 +21,8 @@ import compress
 from compress.bundle import verify
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
-from compress.report.predictions import find_predictions, load_answers, write_answers
-from compress.report.recorded_scores import Scored, metric_of
+from compress.report.grouping.predictions import find_predictions, load_answers, write_answers
+from compress.report.grouping.recorded_scores import Scored, metric_of
 from compress.results import Result
 from compress.runtime import Chooser, Chosen, Classifier, load
 from compress.tasks import OwnFiles

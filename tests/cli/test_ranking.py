@@ -20,8 +20,8 @@ from compress.bundle import verify
 from compress.errors import CompressError
 from compress.metrics.ranks import best_passages, queries_of
 from compress.pipeline import Request, plan_all
-from compress.report.predictions import find_predictions, load_answers, write_answers
-from compress.report.recorded_scores import Scored, metric_of
+from compress.report.grouping.predictions import find_predictions, load_answers, write_answers
+from compress.report.grouping.recorded_scores import Scored, metric_of
 from compress.results import Result
 from compress.runtime import Classifier, Ranker, RelevancePrediction, load
 from compress.tasks import OwnFiles

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from recipe_runs import TEACHER, compress
 
-from compress.report.predictions import load_answers
-from compress.report.recorded_scores import Scored, metric_of
+from compress.report.grouping.predictions import load_answers
+from compress.report.grouping.recorded_scores import Scored, metric_of
 from compress.results import PER_EXAMPLE, Result, TaskInfo, read_result
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate

@@ -17,8 +17,8 @@ from shipped_bundles import check_shipped
 from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 from compress.bundle import verify
-from compress.report.predictions import find_predictions, load_answers, write_answers
-from compress.report.recorded_scores import Scored, metric_of
+from compress.report.grouping.predictions import find_predictions, load_answers, write_answers
+from compress.report.grouping.recorded_scores import Scored, metric_of
 from compress.results import Result
 from compress.runtime import Tagger, load
 

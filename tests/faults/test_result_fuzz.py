@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from fuzzing import Case, any_value, check, damaged_bytes, damaged_document
 
-from compress.bundle.source import read_source
+from compress.bundle.shipping.source import read_source
 from compress.cli.info import _runs
 from compress.errors import CompressError
 from compress.report import collect, markdown_table, summary_table, write_report

@@ -11,8 +11,8 @@ import pytest
 from sklearn.metrics import f1_score
 
 from compress.pipeline import Request, run_all
+from compress.report.grouping.predictions import find_predictions, load_answers
 from compress.report.page import tasks_of
-from compress.report.predictions import find_predictions, load_answers
 from compress.results import Result
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate

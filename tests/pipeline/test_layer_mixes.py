@@ -20,7 +20,7 @@ from compress.models.dimensions import read_config
 from compress.models.sentence_encoders.layer_mix import learnt_mix, start_mix
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.report import write_report
-from compress.report.numbers import percent
+from compress.report.text.numbers import percent
 from compress.results import Result, read_result
 from compress.runtime import Embedder
 

@@ -18,7 +18,7 @@ from compress.report.ablation.compare import Measure
 from compress.report.ablation.page import page_of
 from compress.report.ablation.published import TINYBERT, published_of
 from compress.report.ablation.tables import main_table
-from compress.report.multiple_comparisons import Corrected
+from compress.report.grouping.multiple_comparisons import Corrected
 from compress.results import Result
 from compress.results.fidelity import Delta
 

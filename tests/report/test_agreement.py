@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from compress.errors import CompressError
-from compress.report.agreement import agreement_table, disagreement_tables
 from compress.report.page import page_of, tasks_of
-from compress.report.tables import Table, of_first_split
+from compress.report.sections.agreement import agreement_table, disagreement_tables
+from compress.report.text.cells import Table
+from compress.report.text.words import of_first_split
 from compress.results import PREDICTIONS, Result
 from compress.results.fidelity import Disagreement
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from compress.report import markdown_table, numbers, summary_table
+from compress.report import markdown_table, summary_table
 from compress.report.page import page_of, tasks_of
-from compress.report.plot_points import points_of, shape_of
+from compress.report.pictures.plot_points import points_of, shape_of
 from compress.report.render import markdown_report
-from compress.report.sentences import busy, findings, tradeoffs
+from compress.report.sections.sentences import busy, findings, tradeoffs
+from compress.report.text import numbers
 from compress.results import Latency, ModelResult, Result, Runtime
 
 

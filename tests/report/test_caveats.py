@@ -13,9 +13,9 @@ import pytest
 from compress.errors import CompressError
 from compress.model_choice import Limits
 from compress.report import markdown_table, summary_table, write_report
-from compress.report.overview import guess_sentences, over_tasks
 from compress.report.page import page_of, tasks_of
 from compress.report.recommendation import recommend
+from compress.report.sections.overview import guess_sentences, over_tasks
 from compress.results import ModelResult, Result, write_result
 
 ResultMaker = Callable[..., Result]
@@ -189,7 +189,7 @@ def test_a_page_is_drawn_again_where_any_code_changed(
     write_report([fake()], tmp_path)
     page = tmp_path / "report.md"
     before = page.read_text(encoding="utf-8")
-    monkeypatch.setattr("compress.report.numbers.points", lambda value: f"{value:.1f} points")
+    monkeypatch.setattr("compress.report.text.numbers.points", lambda value: f"{value:.1f} points")
     write_report([fake()], tmp_path)
     assert page.read_text(encoding="utf-8") == before
     from compress.provenance import running_code

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from compress.report import collect, markdown
-from compress.report.overview import overview_table
+from compress.report import collect
 from compress.report.page import tasks_of
-from compress.report.tables import main_table
+from compress.report.sections.overview import overview_table
+from compress.report.sections.scores import main_table
+from compress.report.text import markdown
 
 REPORTS = Path(__file__).resolve().parents[2] / "reports"
 COMMITTED = sorted(path.parent.name for kind in ("result.json", "results.json") for path in REPORTS.glob(f"*/{kind}"))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from compress.report.costs import Part, compression, costs_table, part_of
-from compress.report.overview import overview_table
 from compress.report.page import tasks_of
+from compress.report.sections.costs import Part, compression, costs_table, part_of
+from compress.report.sections.overview import overview_table
 from compress.results import Result, StageRecord
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from default_suite import slow
 
-from compress.report import collect, curves, write_report
-from compress.report.drawing import svg
+from compress.report import collect, write_report
 from compress.report.page import page_of, tasks_of
+from compress.report.pictures.drawing import svg
+from compress.report.sections import curves
 from compress.results import LOG, Result
 
 from ..support.svg_labels import faults

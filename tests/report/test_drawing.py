@@ -10,8 +10,8 @@ from collections import Counter
 import altair as alt
 import pytest
 
-from compress.report import reliability
-from compress.report.drawing import (
+from compress.report.page import tasks_of
+from compress.report.pictures.drawing import (  # fmt: skip
     FONT,
     VEGALITE,
     channel,
@@ -23,9 +23,9 @@ from compress.report.drawing import (
     shrink_svg,
     specification,
     svg,
-)  # fmt: skip
-from compress.report.page import tasks_of
-from compress.report.plot import chart
+)
+from compress.report.pictures.plot import chart
+from compress.report.sections import reliability
 from compress.results import Result
 
 SHAPE = ("d", "transform", "x", "y", "x2", "y2", "width", "height")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compress.report.entity_types import type_tables
+from compress.report.sections.entity_types import type_tables
 
 
 @pytest.mark.parametrize(("metric", "expected"), [("entity_f1", "F1 ("), ("entity_f1_strict", "strict F1 (")])

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from compress.report import render
-from compress.report.fidelity import Section, section
 from compress.report.page import page_of, tasks_of
-from compress.report.tables import Table
+from compress.report.sections.fidelity import Section, section
+from compress.report.text.cells import Table
 from compress.results import Result
 from compress.results.fidelity import Delta, ExactFlips, Fidelity, Flip
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compress.provenance import Code, Corpus, TeacherOrigin
-from compress.report.details import codes, environment
 from compress.report.page import page_of, tasks_of
 from compress.report.render import html_report, markdown_report
+from compress.report.sections.details import codes, environment
 from compress.results import Result
 
 Make = Callable[..., Result]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from compress.report import markdown_table
-from compress.report.overview import left_out_sentences, over_tasks, overview_table
 from compress.report.page import tasks_of
-from compress.report.sentences import findings
+from compress.report.sections.overview import left_out_sentences, over_tasks, overview_table
+from compress.report.sections.sentences import findings
 from compress.results import Result
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compress.report.names import Names
+from compress.report.text.names import Names
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -105,8 +105,8 @@ def test_every_mark_has_its_label_without_a_script(kind: str, pages: dict[str, P
 def test_colours_of_a_chart_are_those_that_follow_the_page(kind: str, pages: dict[str, Path]) -> None:
     """Each colour of ink, line and ground has a CSS rule. The other colours are the models' palette, the same in light and dark, and map
     cells with their figures, which are legible in both."""
-    from compress.report.drawing import INK, LINE, PAPER, SOFT
-    from compress.report.plot_points import BASELINE_COLOUR, COLOURS
+    from compress.report.pictures.drawing import INK, LINE, PAPER, SOFT
+    from compress.report.pictures.plot_points import BASELINE_COLOUR, COLOURS
 
     page = read(pages, kind)
     used = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from compress.report import drawing, parallel_drawing
-from compress.report.drawing import channel, mark, svg
-from compress.report.parallel_drawing import drawn_ahead
+from compress.report.pictures import drawing, parallel_drawing
+from compress.report.pictures.drawing import channel, mark, svg
+from compress.report.pictures.parallel_drawing import drawn_ahead
 
 
 def charts(count: int, first: float = 0.1) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def test_what_another_process_cannot_draw_is_drawn_here(
 ) -> None:
     cores(2)
     name, value = case
-    monkeypatch.setattr(f"compress.report.parallel_drawing.{name}", value)
+    monkeypatch.setattr(f"compress.report.pictures.parallel_drawing.{name}", value)
     with drawn_ahead(charts(16, 0.2)):
         assert len(drawn_here) == 16
         svg(charts(16, 0.2))

@@ -14,10 +14,10 @@ import pytest
 from compress.cli.runs import report
 from compress.errors import CompressError
 from compress.report import collect, write_report
-from compress.report.intervals import over_seeds
+from compress.report.grouping.groups import title
+from compress.report.grouping.intervals import over_seeds
+from compress.report.grouping.predictions import find_predictions, load_answers, write_answers
 from compress.report.page import tasks_of
-from compress.report.predictions import find_predictions, load_answers, write_answers
-from compress.report.runs import title
 from compress.results import PER_EXAMPLE, Result, write_result
 
 Make = Callable[..., Result]

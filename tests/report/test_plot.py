@@ -9,8 +9,8 @@ import pytest
 
 from compress.report import render
 from compress.report.page import tasks_of
-from compress.report.plot import chart
-from compress.report.plot_points import COLOURS, legend_of, pareto, points_of
+from compress.report.pictures.plot import chart
+from compress.report.pictures.plot_points import COLOURS, legend_of, pareto, points_of
 from compress.results import Result
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from compress.report import pruned_picture
-from compress.report.drawing import specification, svg
+from compress.report.pictures.drawing import specification, svg
+from compress.report.sections import pruned_picture
 from compress.results.fidelity import Delta
 from compress.results.pruning import PrunedPoint, PruningRecord
 

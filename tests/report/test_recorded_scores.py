@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from compress.errors import CompressError
-from compress.report.recorded_scores import Scored, metric_of
+from compress.report.grouping.recorded_scores import Scored, metric_of
 from compress.results import Result
 
 GOLD = np.array([0, 0, 0, 1, 1, 1, 1, 1])

@@ -10,9 +10,9 @@ import pytest
 
 from compress.report import write_report
 from compress.report.page import tasks_of
-from compress.report.plot_points import points_of
-from compress.report.reliability import charts, describe, is_drawn, pool_bins
-from compress.report.tables import score_of
+from compress.report.pictures.plot_points import points_of
+from compress.report.sections.reliability import charts, describe, is_drawn, pool_bins
+from compress.report.sections.scores import score_of
 from compress.results import Result
 from compress.results.fidelity import ReliabilityBin
 from compress.stats.fidelity import BINS, calibration_error, reliability

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from compress.report import collect, markdown_table, render, write_report
-from compress.report.markdown import in_html
 from compress.report.page import page_of, tasks_of
+from compress.report.text.markdown import in_html
 from compress.results import Result
 
 NASTY = "<script>alert(1)</script>|*`_[x](http://evil.example)"

@@ -12,11 +12,11 @@ from report_tables import column, only
 
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline
-from compress.report import sentences
-from compress.report.details import environment
+from compress.report.grouping.groups import median_latency
 from compress.report.page import page_of, tasks_of
-from compress.report.runs import median_latency
-from compress.report.tables import main_table
+from compress.report.sections import sentences
+from compress.report.sections.details import environment
+from compress.report.sections.scores import main_table
 from compress.results import Latency, Result
 from compress.results.fidelity import Delta
 from compress.stats.significance import paired_bootstrap_seeds

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from report_tables import only
 
-from compress.report import markdown_table, sentences
-from compress.report.details import environment
+from compress.report import markdown_table
 from compress.report.page import tasks_of
+from compress.report.sections import sentences
+from compress.report.sections.details import environment
 from compress.results import Result
 
 from .test_namesake_teachers import origin

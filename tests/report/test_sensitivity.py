@@ -6,8 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from compress.report import sensitivity
-from compress.report.drawing import svg
+from compress.report.pictures.drawing import svg
+from compress.report.sections import sensitivity
 
 DIVERGENCE = {
     "layer.0.up/MatMul": {"static": 0.02, "dynamic": 0.03},

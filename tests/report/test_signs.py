@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compress.bundle import card
+from compress.bundle.shipping import card
 from compress.pipeline.results import assemble
 from compress.report import markdown_table, write_report
 from compress.report.ablation import ablation_document, ablation_of, findings

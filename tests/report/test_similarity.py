@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from compress.report import similarity, write_report
-from compress.report.drawing import INK, LINE, PAPER, SOFT, svg
+from compress.report import write_report
 from compress.report.page import tasks_of
+from compress.report.pictures.drawing import INK, LINE, PAPER, SOFT, svg
+from compress.report.sections import similarity
 from compress.results import Result, read_result
 from compress.results.similarity import LayerSimilarity
 

@@ -8,10 +8,10 @@ import pytest
 
 from compress.model_choice import Limits
 from compress.report import render
+from compress.report.grouping.steady_times import steady_times
 from compress.report.page import tasks_of
-from compress.report.plot_points import points_of, shape_of
+from compress.report.pictures.plot_points import points_of, shape_of
 from compress.report.recommendation import recommend
-from compress.report.steady_times import steady_times
 from compress.results import Latency, Result, Runtime
 
 from .test_uneven_seeds import scored

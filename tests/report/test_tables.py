@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from report_tables import column, only
 
-from compress.report import numbers, sentences
 from compress.report.page import page_of
-from compress.report.tables import latency_table, main_table, times_of
+from compress.report.sections import sentences
+from compress.report.sections.scores import latency_table, main_table, times_of
+from compress.report.text import numbers
 from compress.results import Latency, Result
 from compress.results.fidelity import Delta
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compress.report.details import details
 from compress.report.page import tasks_of
+from compress.report.sections.details import details
 from compress.results import Result, Runtime
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from compress.report.page import tasks_of
-from compress.report.sentences import tradeoffs
-from compress.report.tables import Column, main_table
-from compress.report.tradeoffs import join_words, tradeoff_sentence
+from compress.report.sections.scores import main_table
+from compress.report.sections.sentences import tradeoffs
+from compress.report.sections.tradeoffs import tradeoff_sentence
+from compress.report.text.cells import Column
+from compress.report.text.words import join_words
 from compress.results import Result
 
 ALBERT = {"parameters": 0.26, "flops": 1.0}

@@ -12,10 +12,10 @@ import pytest
 
 from compress.errors import CompressError
 from compress.report import collect, find_predictions, load_answers, own_file, write_report
-from compress.report.agreement import agreement_table
-from compress.report.curves import curves_of
+from compress.report.grouping.predictions import write_answers
 from compress.report.page import tasks_of
-from compress.report.predictions import write_answers
+from compress.report.sections.agreement import agreement_table
+from compress.report.sections.curves import curves_of
 from compress.results import LOG, MODELS, PER_EXAMPLE, PREDICTIONS, Result
 
 from .conftest import write_run

@@ -9,12 +9,12 @@ import pytest
 
 from compress.model_choice import Limits
 from compress.report import markdown_table, write_report
-from compress.report.costs import compression
-from compress.report.overview import left_out_sentences, over_tasks, overview_table
 from compress.report.page import page_of, tasks_of
 from compress.report.recommendation import recommend
-from compress.report.reliability import describe
-from compress.report.tables import main_table
+from compress.report.sections.costs import compression
+from compress.report.sections.overview import left_out_sentences, over_tasks, overview_table
+from compress.report.sections.reliability import describe
+from compress.report.sections.scores import main_table
 from compress.results import Result, StageRecord
 from compress.results.fidelity import ReliabilityBin
 
@@ -203,7 +203,7 @@ def test_times_of_one_machine_are_compared_though_another_ran_untimed(fake: Make
 
 
 def test_diagrams_of_several_seeds_say_that_they_pool_them(fake: Make) -> None:
-    from compress.report.reliability import charts
+    from compress.report.sections.reliability import charts
 
     def with_bins(seed: int) -> Result:
         bins = (ReliabilityBin(number=9, examples=8, confidence=0.9, right=0.75 + seed / 8),)

@@ -10,7 +10,7 @@ import pytest
 
 from compress.report import markdown_table
 from compress.report.page import page_of, tasks_of
-from compress.report.units import unit_sentences
+from compress.report.sections.units import unit_sentences
 from compress.results import Result, write_result
 
 Make = Callable[..., Result]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from default_suite import slow
 
-from compress.report.multiple_comparisons import correct_family
+from compress.report.grouping.multiple_comparisons import correct_family
 from compress.results.fidelity import Delta
 from compress.stats.significance import half_width, p_over_seeds, recorded_over_seeds, recorded_over_tasks
 

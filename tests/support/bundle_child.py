@@ -9,7 +9,7 @@ from bundle_cases import answer
 
 from compress.bundle.document import read_bundle
 from compress.bundle.files import file_problems
-from compress.bundle.graph_checks import Verification
+from compress.bundle.verifying.graph_checks import Verification
 from compress.errors import CompressError
 from compress.processes.worker import serve
 

@@ -112,7 +112,10 @@ def child(toy_run: Run, result: results.Result, folder: Path, root: Path, harm: 
     sys.stderr = (folder / f"{root.name}.errors").open("w", buffering=1)
     drawing = "<svg/>\n" * 3000
     made_up = [(render, "plot", lambda _: drawing), (render, "html_report", lambda *_: drawing)]
-    made_up += [(sys.modules["compress.bundle.ship"], "datetime", Noon), (pipeline, "run_all", partial(finish, result))]
+    made_up += [
+        (sys.modules["compress.bundle.shipping.ship"], "datetime", Noon),
+        (pipeline, "run_all", partial(finish, result)),
+    ]
     made_up += [(target, "exchange", lambda *_: False)] if harm.get("exchange") is False else []
     for module, name, value in made_up:
         setattr(module, name, value)

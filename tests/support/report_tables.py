@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from compress.report.grouping.groups import Task
 from compress.report.page import tasks_of
-from compress.report.runs import Task
-from compress.report.tables import Table
+from compress.report.text.cells import Table
 from compress.results import Result
 
 

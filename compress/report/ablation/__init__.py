@@ -8,7 +8,7 @@ from pathlib import Path
 from ...errors import CompressError
 from ...files.atomic import write_text
 from ...results import ABLATION, PER_EXAMPLE
-from ..predictions import write_answers
+from ..grouping.predictions import write_answers
 from .compare import Ablation, ablation_document, ablation_of
 from .page import findings, html_ablation, markdown_ablation, page_of
 from .plot import picture

@@ -13,12 +13,12 @@ from ...errors import CompressError
 from ...results import Result, TaskInfo
 from ...results.fidelity import Delta
 from ...stats.significance import Paired, mean_over_tasks
-from ..collect import check_together
-from ..details import codes
-from ..multiple_comparisons import Corrected, as_family
-from ..predictions import find_predictions, load_answers
-from ..recorded_scores import Scored, metric_of
-from ..tables import NOT_DISTINGUISHABLE, chance_note
+from ..grouping.collect import check_together
+from ..grouping.multiple_comparisons import Corrected, as_family
+from ..grouping.predictions import find_predictions, load_answers
+from ..grouping.recorded_scores import Scored, metric_of
+from ..sections.details import codes
+from ..sections.differences import NOT_DISTINGUISHABLE, chance_note
 from .published import Published, published_of
 
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import yaml
 
-from .. import numbers
-from ..details import environment
-from ..drawing import inline
-from ..intervals import ONE_SEED
+from ..grouping.intervals import ONE_SEED
+from ..pictures.drawing import inline
 from ..render import html, template
-from ..sentences import data_line, lede, warnings
-from ..tables import NOT_DISTINGUISHABLE, Table
-from ..tradeoffs import join_words
+from ..sections.details import environment
+from ..sections.differences import NOT_DISTINGUISHABLE
+from ..sections.sentences import data_line, lede, warnings
+from ..text import numbers
+from ..text.cells import Table
+from ..text.words import join_words
 from .compare import Ablation
 from .plot import describe
 from .tables import main_table, runs_table

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import numbers
-from ..drawing import PAPER, SOFT, channel, heading, label_width, layer_charts, mark, svg
-from ..plot import tooltip
-from ..plot_points import COLOURS
-from ..tables import NOT_DISTINGUISHABLE, difference_cell
+from ..pictures.drawing import PAPER, SOFT, channel, heading, label_width, layer_charts, mark, svg
+from ..pictures.plot import tooltip
+from ..pictures.plot_points import COLOURS
+from ..sections.differences import NOT_DISTINGUISHABLE, difference_cell
+from ..text import numbers
 from .compare import Ablation, Measure
 
 WIDTH, STEP = 460, 28  # pixels, of the difference axis and per row

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import numbers
-from ..tables import NOT_DISTINGUISHABLE, NOTHING, Cell, Column, Line, Table, difference_cell, headline_name, text_cells
+from ..sections.differences import NOT_DISTINGUISHABLE, difference_cell
+from ..text import numbers
+from ..text.cells import NOTHING, Cell, Column, Line, Table, text_cells
+from ..text.words import headline_name
 from .compare import Ablation, Entry, Measure
 
 if TYPE_CHECKING:

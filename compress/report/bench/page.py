@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..details import machine_words
-from ..drawing import inline
+from ..pictures.drawing import inline
 from ..render import html, template
-from ..tables import Table
+from ..sections.details import machine_words
+from ..text.cells import Table
 from .measurements import Measurements
 from .plot import picture
 from .profiles import ProfileSection, profile_sections

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import numbers
-from ..drawing import channel, heading, layer_charts, mark, svg, wrap_text
-from ..plot import tooltip
-from ..plot_points import COLOURS, SHAPES
+from ..pictures.drawing import channel, heading, layer_charts, mark, svg, wrap_text
+from ..pictures.plot import tooltip
+from ..pictures.plot_points import COLOURS, SHAPES
+from ..text import numbers
 from .sweeps import Point, Sweep
 
 WIDTH, HEIGHT = 460, 260  # pixels of a plot

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .. import numbers
-from ..tables import NOTHING, Column, Line, Table, text_cells
+from ..text import numbers
+from ..text.cells import NOTHING, Column, Line, Table, text_cells
 from .measurements import Measurements
 
 if TYPE_CHECKING:

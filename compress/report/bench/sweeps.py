@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ...bench import AGAIN
 from ...results import Latency
 from ...results.timing import headline, uses_cpu_time
-from .. import numbers
+from ..text import numbers
 from .measurements import Measurements
 
 Interval = tuple[float, float]

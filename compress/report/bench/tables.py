@@ -7,8 +7,8 @@ from typing import Literal
 
 from ...bench import AGAIN
 from ...results import Latency, Runtime
-from .. import numbers
-from ..tables import NOTHING, Cell, Column, Line, Table, text_cells
+from ..text import numbers
+from ..text.cells import NOTHING, Cell, Column, Line, Table, text_cells
 from .measurements import Measurements
 from .sweeps import Point, Sweep
 

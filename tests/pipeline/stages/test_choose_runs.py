@@ -16,8 +16,8 @@ from compress.bundle.document import read_bundle
 from compress.pipeline import Plan, plan_all, run_all
 from compress.pipeline.results.resolved import resolved_recipe
 from compress.report import write_report
-from compress.report.finetuning_choice import choice_sentences
 from compress.report.page import tasks_of
+from compress.report.sections.finetuning_choice import choice_sentences
 from compress.results import Result
 from compress.spec.recipe import Recipe
 

@@ -28,7 +28,7 @@ from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.pipeline.random_model import config_of
 from compress.pipeline.run import build_stage
 from compress.pruning.repair import repair
-from compress.report.activations import activation_tables
+from compress.report.sections.activations import activation_tables
 from compress.search.latency import shape_of
 
 TRAINED = "  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}\n"

@@ -18,7 +18,8 @@ from compress.models.features.predict import predict_logits
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
 from compress.pipeline.stages.tuning_comparison import TuningComparison
-from compress.report import numbers, write_report
+from compress.report import write_report
+from compress.report.text import numbers
 
 
 def tuning_logits(world: Path, stage: str, *overrides: str, task: str = "task") -> tuple[np.ndarray, np.ndarray]:

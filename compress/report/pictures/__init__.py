@@ -1,0 +1,1 @@
+"""Pictures: drawn from Vega-Lite documents, and the plot of all models."""
