@@ -17,6 +17,7 @@ from ...spec.task import TaskSpec
 from ...stats.flip_goals import texts_to_judge
 from ...store import hash_file
 from ...tasks import TASK_KINDS, Split, encode, headline, of_words, score
+from ...tasks.reading.tables import lines_of, read_text
 from ..plan import Context, Draft
 from ..plan.fields import named_file_hash
 from ..plan.sources import TaskSource
@@ -75,17 +76,21 @@ def calibration(
 
 
 def read_lines(path: Path, spec: TaskSpec) -> Split:
-    """Return the non-empty lines as unlabelled examples of the task: one or two texts, cut or read in windows like the task's own.
+    """Return the lines that are not blank as unlabelled examples of the task: one or two texts, cut or read in windows like the task's own.
     CompressError: unreadable, or fewer than 32 lines."""
     columns = 2 if spec.pairs else 1  # what a model reads at once
     try:
-        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise CompressError(f"quantize.calibration_text: {path}: cannot be read as text: {error}") from None
-    wrong = next((number for number, row in enumerate(rows, 1) if len(row) != columns), None)
+        lines = [(number, line) for number, line in enumerate(lines_of(read_text(path)), 1) if line.strip()]
+    except CompressError as error:
+        raise CompressError(f"quantize.calibration_text: {error}") from None
+    rows = [line.split("\t") for _, line in lines]
+    wrong = next(
+        ((number, len(row)) for (number, _), row in zip(lines, rows, strict=True) if len(row) != columns), None
+    )
     if wrong is not None:
+        number, count = wrong
         raise CompressError(
-            f"quantize.calibration_text: {path}: text {wrong}: expected {columns} text(s) with tabs between, found {len(rows[wrong - 1])}"
+            f"quantize.calibration_text: {path}:{number}: expected {columns} text(s) with tabs between, found {count}"
         )
     if len(rows) < _LEAST:
         raise CompressError(

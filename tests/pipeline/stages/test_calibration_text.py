@@ -73,18 +73,26 @@ def test_lines_are_examples_and_empty_ones_are_left_out(tmp_path: Path) -> None:
     assert read_lines(pairs, task(2)).texts[1][3] == "second 3"
 
 
+def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
+    """As in files of examples: other separators of lines are part of a text, and a byte order mark is not."""
+    texts = [f"one\u2028two\x0b{number}\x85" for number in range(32)]
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(texts).encode())
+    assert read_lines(path, task(1)).texts == (texts,)
+
+
 @pytest.mark.parametrize(
     ("texts", "columns", "message"),
     [
         (["one"] * 31, 1, "expected at least 32 lines of text, found 31"),
-        (["one\ttwo"] * 40, 1, "text 1: expected 1 text"),
-        (["one\ttwo"] * 3 + ["three"], 2, "text 4: expected 2 text"),
+        (["", *["one\ttwo"] * 40], 1, r"a\.txt:2: expected 1 text"),
+        (["one\ttwo"] * 3 + ["three"], 2, r"a\.txt:4: expected 2 text"),
     ],
 )
 def test_what_cannot_serve_is_named(texts: list[str], columns: int, message: str, tmp_path: Path) -> None:
     with pytest.raises(CompressError, match=message):
         read_lines(lines(tmp_path / "a.txt", texts), task(columns))
-    with pytest.raises(CompressError, match=r"quantize\.calibration_text: .*none\.txt: cannot be read"):
+    with pytest.raises(CompressError, match=r"quantize\.calibration_text: .*none\.txt: no such file"):
         read_lines(tmp_path / "none.txt", task(1))
 
 
