@@ -40,10 +40,15 @@ def weight_files(folder: Path) -> list[Path]:
 def _other_format(folder: Path) -> str:
     pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
     if pickles:
-        return f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors"
+        return (
+            f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors, by the command "
+            'under "Use a teacher of your own" in docs/recipes.md'
+        )
     if (folder / "bundle.json").is_file():
         return "found a bundle, whose weights are in ONNX: `compress ship --with-checkpoint` makes one that has both"
     other = next((path.name for path in sorted(folder.iterdir()) if path.suffix in (".safetensors", *_FOREIGN)), None)
+    if (folder / "adapter_config.json").is_file():
+        return "found an adapter: merge it into its base model, with PEFT's merge_and_unload(), and save that model"
     if other is None or other.endswith(".safetensors"):
         return f"found {other or 'none'}"
     return f"found {other}, the format of another framework: convert it to safetensors"

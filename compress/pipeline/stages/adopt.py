@@ -157,7 +157,11 @@ def _score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) 
     data = context.task.data
     tuning = context.task.encoded("tuning", tokenizer, data.spec.max_length)
     logits = predict_logits(model, tuning, pad_id(source.config))
-    return headline(score(data.spec, data.labels, logits, tuning.labels)), logits, tuning.labels
+    try:
+        scores = score(data.spec, data.labels, logits, tuning.labels)
+    except CheckFailed as error:  # the outputs are not finite
+        raise CheckFailed(f"{source.folder}: {error}: its weights are damaged, or its fine-tuning diverged") from None
+    return headline(scores), logits, tuning.labels
 
 
 def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> float:

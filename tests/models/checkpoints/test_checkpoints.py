@@ -47,6 +47,9 @@ def test_a_pickle_is_never_opened(folder: Path):
     )
     (folder / "bundle.json").write_text("{}")
     refused(lambda: weight_files(folder), "expected model.safetensors; found a bundle, whose weights are in ONNX")
+    (folder / "bundle.json").unlink()
+    (folder / "adapter_config.json").write_text("{}")
+    refused(lambda: weight_files(folder), "found an adapter: merge it into its base model")
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")
     message = "found pytorch_model.bin, a pickle, which can run code when loaded: convert it to safetensors"
     for call in (

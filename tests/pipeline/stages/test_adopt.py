@@ -108,6 +108,19 @@ def test_classes_are_put_in_the_tasks_order(
     assert label_notes(teacher, context.task.data) == context.notices
 
 
+def test_a_teacher_whose_outputs_are_not_finite_is_named(
+    checkpoint: Callable[..., TeacherSource], context: Context, toy_tokenizer: Tokenizer, tmp_path: Path
+):
+    teacher = checkpoint(TASK)
+    model = AutoModelForSequenceClassification.from_pretrained(teacher.folder or "")
+    with torch.no_grad():
+        head(model).bias[1] = float("nan")
+    save_checkpoint(model, toy_tokenizer, tmp_path / "damaged")
+    damaged = resolve_teacher(str(tmp_path / "damaged"))
+    with pytest.raises(CheckFailed, match=rf"^{damaged.folder}: .* not finite: its weights are damaged"):
+        adopt_teacher(damaged, context, tmp_path / "out")
+
+
 def test_a_teacher_in_the_right_order_is_taken_as_it_is(
     checkpoint: Callable[..., TeacherSource], context: Context, tmp_path: Path
 ):
