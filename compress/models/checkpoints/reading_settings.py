@@ -44,9 +44,7 @@ _FIELDS = {
 }
 _BACKEND = "backend"  # a field that only transformers 5 writes
 _INPUTS_OF = {"TokenizersBackend": ["input_ids", "attention_mask"]}  # of a class that only transformers 5 writes
-_NEW_INPUTS_OF = dict.fromkeys(  # of classes that gave segments before transformers 5
-    ("AlbertTokenizer", "XLNetTokenizer"), ["input_ids", "attention_mask"]
-)
+_NEW_INPUTS_OF = {key: ["input_ids", "attention_mask"] for key in ("AlbertTokenizer", "XLNetTokenizer")}
 
 
 def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
