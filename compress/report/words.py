@@ -10,8 +10,8 @@ class KindWords:
     """`pipeline_tag`: the kind's name on model hubs. `example`: the Python line of a model card that turns `logits` [text, output] into
     answers; `example_or_none`: the same for a task with questions that have no answer. `answer`: the runtime's class; `optimum`: the class
     of optimum that opens a bundle. `cut`: what happens to a longer text. `outputs`: of the graph, in Python, and `results`: their names in
-    the example; `truncation`: more arguments of its `enable_truncation`; `input`: what it reads, if that is not the task's texts. `divergence`
-    has a placeholder for the model that outputs are compared with."""
+    the example; `truncation`: more arguments of its `enable_truncation`; `input`: what it reads, if that is not the task's texts.
+    `divergence` has a placeholder for the model that outputs are compared with."""
 
     pipeline_tag: str
     output: str
