@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 import torch
 from family_teachers import classifier_of, tokenizer_of
-from plain_teachers import plain_teacher
 from tokenizers import Tokenizer, processors
-from transformers import AlbertTokenizer, AutoModelForSequenceClassification, AutoTokenizer, XLNetTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from compress.errors import CompressError
 from compress.models.checkpoints.folders import load_tokenizer, save_checkpoint
@@ -141,38 +140,6 @@ def test_segments_are_left_out_of_every_form_of_a_pair(of_pairs: Path, around: A
     for pair in (None, "not bad"):
         before, after = tokenizer.encode("a good film", pair), load_tokenizer(of_pairs).encode("a good film", pair)
         assert (after.ids, after.type_ids) == (before.ids, [0] * len(before))
-
-
-def rows_of(tokenizer: Tokenizer) -> tuple[Any, Any]:
-    """Return a pair's tokens and segments, in a batch of one."""
-    pair = tokenizer.encode("a dog", "a good film")
-    return torch.tensor([pair.ids]), torch.tensor([pair.type_ids])
-
-
-@pytest.mark.parametrize("family", ["albert", "xlnet"])
-def test_classes_that_give_no_segments_since_transformers_5_are_followed_where_it_saved_them(
-    family: str, tmp_path: Path
-) -> None:
-    folder, auto = tmp_path / family, AlbertTokenizer if family == "albert" else XLNetTokenizer
-    if family == "xlnet":
-        plain_teacher(family, folder, trained=True)
-    else:
-        tokenizer = tokenizer_of(family)
-        save_checkpoint(classifier_of(family, vocab_size=max(tokenizer.get_vocab().values()) + 1), tokenizer, folder)
-    pieces = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
-    auto(vocab=[tuple(piece) for piece in pieces]).save_pretrained(folder)
-    expected, tokenizer = AutoTokenizer.from_pretrained(folder)("a dog", "a good film"), load_tokenizer(folder)
-    ids, segments = rows_of(tokenizer)
-    assert "token_type_ids" not in expected
-    assert ids.tolist() == [expected["input_ids"]]
-    assert not segments.any()
-    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    with torch.no_grad():
-        torch.testing.assert_close(
-            model(input_ids=ids, token_type_ids=segments).logits, model(input_ids=ids).logits, rtol=0, atol=1e-6
-        )
-    configure(folder, backend=None)  # as transformers 4 wrote it, whose classes gave segments
-    assert rows_of(load_tokenizer(folder))[1].any()
 
 
 def test_what_cannot_be_followed_is_refused(of_pairs: Path) -> None:
