@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 import yaml
 from bundle_making import Run
+from pruned_toys import HEADS, NEURONS, whole
 
 from compress.bundle import read_bundle, ship
 from compress.bundle.shipping.card import render
 from compress.bundle.shipping.papers import bibtex
 from compress.bundle.shipping.samples import SAMPLES
 from compress.catalog import load_recipe, names
+from compress.pruning.removal import without_units
 from compress.tasks.sources.builtin import BUILTIN_TASKS
 
 TASKS = ("toy-sentiment", "toy-entailment", "toy-similarity")
@@ -214,3 +216,15 @@ def test_the_card_says_if_much_of_a_reported_split_stands_in_train(
     fingerprint = f" Fingerprint: `{data.fingerprint}`."
     assert f"The reported split was used for nothing but these figures.{fingerprint}" in card or said
     assert said is None or (said in card and "used for nothing" not in card and f"new texts.{fingerprint}" in card)
+
+
+def test_the_program_for_a_pruned_checkpoint_opens_it(bundle_of: Callable[[str], Path], tmp_path: Path) -> None:
+    info, model = read_bundle(bundle_of("toy-sentiment")), without_units(whole("bert"), HEADS, NEURONS)
+    task = info.task.model_copy(update={"labels": ("no", "maybe", "yes")})
+    model.save_pretrained(tmp_path)
+    (tmp_path / "bundle.json").write_text(info.model_copy(update={"task": task}).model_dump_json(), encoding="utf-8")
+    program = render(info, has_checkpoint=True, pruned=True).split("```python\n")[-1].split("```")[0]
+    check = f"{program}\nprint(type(model).__name__, sum(each.numel() for each in model.parameters()))"
+    done = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["PrunedBertForSequenceClassification", str(model.num_parameters())]

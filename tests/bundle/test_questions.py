@@ -260,6 +260,27 @@ def test_the_program_of_the_card_reads_any_question_and_context(tmp_path: Path, 
     assert empty == ["", "", ""]
 
 
+@pytest.mark.parametrize(
+    ("threshold", "expected"), [(None, ["Paris", "no answer", "no answer"]), (-1e4, ["no answer"] * 3)]
+)
+def test_the_program_of_the_card_gives_no_answer_where_the_runtime_gives_none(
+    tmp_path: Path, info: BundleInfo, threshold: float | None, expected: list[str]
+) -> None:
+    folder = finder(tmp_path / "x", says={"p": (30.0, 0.0), "##s": (0.0, 30.0), "[CLS]": (20.0, 20.0)}, max_length=96)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"null_score_diff_threshold": threshold}))
+    task = info.task.model_copy(update={"unanswerable": True})
+    program = render(info.model_copy(update={"max_length": 96, "task": task})).split("```python\n")[1].split("```")[0]
+    texts = [("where is it", "Paris"), ("where is it", "in it"), ("where", "")]
+    program, count = re.subn(r"^texts = .*$", lambda _: f"texts = {texts!r}", program, flags=re.MULTILINE)
+    assert count == 1
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == expected
+    answers = [one.answer or "no answer" for one in Reader(folder).predict(texts, impossible=True)]
+    assert answers == expected
+
+
 def test_a_server_gets_both_outputs_and_no_file_of_labels(folder: Path, info: BundleInfo) -> None:
     text = _config("x", info, "fp32", folder / "onnx" / "model.onnx")
     for name in ("start_logits", "end_logits"):

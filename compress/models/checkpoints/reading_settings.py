@@ -42,7 +42,9 @@ _FIELDS = {
         lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value), "a list of names"
     ),
 }
+_BACKEND = "backend"  # a field that only transformers 5 writes
 _INPUTS_OF = {"TokenizersBackend": ["input_ids", "attention_mask"]}  # of a class that only transformers 5 writes
+_NEW_INPUTS_OF = {key: ["input_ids", "attention_mask"] for key in ("AlbertTokenizer", "XLNetTokenizer")}
 
 
 def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
@@ -58,12 +60,6 @@ def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
     set_truncation_side(tokenizer, _settings(folder).get(_SIDE) or truncation_side(tokenizer))
     if not _leaves_segments_out(folder):
         return tokenizer
-    family = FAMILIES[read_config(folder)["model_type"]]
-    if family.embeddings.relative_segments:  # segment 0 everywhere is not the same as none
-        raise CompressError(
-            f"{folder / CONFIG}: {_INPUTS}: expected {_SEGMENTS} among them, which this family is always given here; add it, and "
-            "fine-tune the checkpoint again with it"
-        )
     try:
         return without_segments(tokenizer)
     except CompressError as error:
@@ -133,8 +129,14 @@ def _leaves_segments_out(folder: Path) -> bool:
     """Whether transformers gives the model no segments, although it has several."""
     document = read_json(folder / CONFIG, optional=True)
     listed = allowed_values(folder / CONFIG, document, _FIELDS).get(_INPUTS)
-    inputs = listed or _INPUTS_OF.get(str(document.get(TOKENIZER_CLASS)))
+    inputs = listed or _inputs_of_class(document)
     if inputs is None or _SEGMENTS in inputs:
         return False
     family = str(read_json(folder / "config.json", optional=True).get("model_type"))
     return family in FAMILIES and has_segments(read_config(folder))
+
+
+def _inputs_of_class(document: dict[str, Any]) -> list[str] | None:
+    """Return the inputs that transformers' class gives a model, where the configuration lists none; None if that is not known."""
+    known = _INPUTS_OF | (_NEW_INPUTS_OF if _BACKEND in document else {})
+    return known.get(str(document.get(TOKENIZER_CLASS)).removesuffix("Fast"))

@@ -6,6 +6,7 @@ order, which no stage here does.
 
 from __future__ import annotations
 
+from ...runtime.passages import THRESHOLD
 from .bert import BERT
 from .counts import Counts, Sizes
 from .fields import (
@@ -27,7 +28,7 @@ _AS_IN_BERT = (
     *("architectures", "tokenizer_class", "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
     *("initializer_range", "tie_word_embeddings", "id2label", "num_labels", "problem_type", "layer_norm_eps"),
     *("dtype", "torch_dtype", "is_decoder", "add_cross_attention", "is_encoder_decoder", "pruned_heads"),
-    "quantization_config",
+    *("quantization_config", "sentence_pooling", THRESHOLD),
 )
 
 

@@ -12,9 +12,10 @@ from ...spec.kinds import KINDS
 @dataclass(frozen=True)
 class KindWords:
     """`pipeline_tag`: the kind's name on model hubs. `example`: the Python line of a model card that turns `logits` [text, output] into
-    answers. `answer`: the runtime's class; `optimum`: the class of optimum that opens a bundle. `cut`: what happens to a longer text.
-    `outputs`: of the graph, in Python, and `results`: their names in the example; `truncation`: more arguments of its `enable_truncation`;
-    `input`: what it reads, if that is not the task's texts. `divergence` has a placeholder for the model that outputs are compared with."""
+    answers; `example_or_none`: the same for a task with questions that have no answer. `answer`: the runtime's class; `optimum`: the class
+    of optimum that opens a bundle. `cut`: what happens to a longer text. `outputs`: of the graph, in Python, and `results`: their names in
+    the example; `truncation`: more arguments of its `enable_truncation`; `input`: what it reads, if that is not the task's texts.
+    `divergence` has a placeholder for the model that outputs are compared with."""
 
     pipeline_tag: str
     output: str
@@ -28,15 +29,23 @@ class KindWords:
     results: str = "logits"
     truncation: str = ""
     input: str | None = None
+    example_or_none: str = ""
 
 
 # For a model card: the best span of each context.
-_SPANS = """\
+_BEST_SPAN = """\
 for (_, context), one, start, end in zip(texts, encoded, starts, ends):
     inside = [i for i, text in enumerate(one.sequence_ids) if text == 1]  # the context's tokens
     spans = [(start[i] + end[j], i, j) for i in inside for j in inside if i <= j < i + 30]
-    score, first, last = max(spans, default=(0, 0, 0))  # an empty context has no answer
+"""
+_SPANS = f"""\
+{_BEST_SPAN}    score, first, last = max(spans, default=(0, 0, 0))  # an empty context has no answer
     print(context[one.offsets[first][0] : one.offsets[last][1]].strip())"""
+_SPANS_OR_NONE = f"""\
+{_BEST_SPAN}    cls = 0 if one.sequence_ids[0] is None else sum(one.attention_mask) - 1  # the first token; XLNet's is the last
+    none = start[cls] + end[cls] - (config.get("null_score_diff_threshold") or 0)
+    score, first, last = max(spans, default=(none - 1, 0, 0))
+    print("no answer" if none > score else context[one.offsets[first][0] : one.offsets[last][1]].strip())"""
 
 KIND_WORDS: dict[str, KindWords] = {
     "classification": KindWords(
@@ -70,6 +79,7 @@ KIND_WORDS: dict[str, KindWords] = {
         output="two logits per token, `start_logits` and `end_logits`; the answer is the part of the context whose first and last token "
         "have the largest sum; where the task has questions without an answer, that of [CLS] speaks for none",
         example=_SPANS,
+        example_or_none=_SPANS_OR_NONE,
         limit="It answers with a part of the context, and with one even where the context does not tell, unless it was trained on "
         "questions without an answer.",
         divergence="mean squared difference of answers' logits to {}",

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_teachers import plain_config
 
 from compress.errors import CompressError
+from compress.models.dimensions import read_config
+from compress.models.families import FAMILIES
 from compress.models.sentence_encoders.folders import vector_notes
 from compress.models.sentence_encoders.pooling import read_pooling
+from compress.runtime.passages import THRESHOLD
 from compress.tasks import byte_level, wordpiece
 
 BERT = {"model_type": "bert"}
@@ -114,3 +118,12 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     for content, message in (("{", "cannot be read"), ("[]", "expected a JSON object")):
         with pytest.raises(CompressError, match=rf"{name}\.json: {message}"):
             list(vector_notes(folder_of(tmp_path, **{name: content}), wordpiece(300), 128))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_fields_that_this_package_writes_are_read_of_every_family(family: str, tmp_path: Path) -> None:
+    """A bundle without the pooling is refused, and one without the threshold answers where the run did not."""
+    own = {"sentence_pooling": "mean", THRESHOLD: 1.5}
+    required = plain_config(family).to_dict() if family == "deberta-v2" else {}
+    folder = folder_of(tmp_path, config={**required, "model_type": family, **own})
+    assert own.items() <= read_config(folder).items()
