@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import CompressError
 from ..results import ABLATION, MODELS, RESULT, SEVERAL, Result, read_results
+from ..results.copies import without_copies
 from .labels import machine_of
 
 # Fields in which two results of the same artefacts differ if they were requested in different ways.
@@ -25,14 +26,14 @@ def collect(paths: Sequence[Path]) -> list[Result]:
     """Return the results at `paths`: run directories, folders of them, globs, `result.json` and `results.json` files.
 
     A result that is found twice counts once, even under two equivalent commands. Of a report beside runs, the results of other runs are
-    taken. Raises `CompressError` naming the file that cannot be
-    read, the path that has no result, or the two results that do not fit in one report.
+    taken. Raises `CompressError` naming the file that cannot be read, the path that has no result, or the two results that do not fit in
+    one report.
     """
     results: dict[str, Result] = {}
     files: dict[tuple[str, ...], tuple[str, Path]] = {}
     for path in paths:
         runs, copies = _files(Path(path))
-        own = [(file, result) for file in runs for result in read_results(file)]
+        own = without_copies([(file, result) for file in runs for result in read_results(file)])
         names = {result.run for _, result in own}
         more = [(file, result) for file in copies for result in read_results(file) if result.run not in names]
         for file, result in own + more:

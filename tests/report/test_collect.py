@@ -46,6 +46,24 @@ def test_runs_beside_a_report_are_read_with_it(
     assert collect([tmp_path / "runs" / first.run]) == [later]
 
 
+def test_a_report_of_one_run_among_the_runs_counts_for_runs_that_are_gone(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    first, gone = run_directory(fake()), fake(seed=1)
+    write_report([first], tmp_path / "runs" / "report")
+    write_report([gone], tmp_path / "runs" / "report-1")
+    later = first.model_copy(update={"noise": ()})  # timed again since
+    write_result(later, tmp_path / "runs" / first.run)
+    elsewhere = first.model_copy(update={"machine": first.machine.model_copy(update={"cpu": "another"})})
+    write_report([elsewhere], tmp_path / "runs" / "report-2")
+    runs = tmp_path / "runs"
+    for place in (runs, runs / "*", runs / "*" / "result.json"):
+        assert [result.seed for result in collect([place])] == [0, 1, 0]
+        assert first not in collect([place])
+    with pytest.raises(CompressError, match="hold different results"):
+        collect([runs / first.run, runs / "report"])  # both are asked for
+
+
 def test_a_result_found_twice_counts_once(
     fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
 ) -> None:
