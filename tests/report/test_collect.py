@@ -112,6 +112,25 @@ def test_two_results_of_one_run_are_named_with_their_files(fake: Callable[..., R
     assert len(collect([tmp_path / "a", tmp_path / "c"])) == 2
 
 
+def test_a_run_without_its_times_counts_once_beside_itself_with_them(
+    fake: Callable[..., Result], tmp_path: Path
+) -> None:
+    timed = fake()
+    models = [model.model_copy(update={"onnx": None, "torch_eager": None}) for model in timed.models]
+    settings = {**timed.settings, "bench": None}
+    untimed = timed.model_copy(update={"models": tuple(models), "noise": (), "settings": settings})
+    other = models[-1].model_copy(update={"headline": 50.0, "scores": {"dev": {"accuracy": 50.0}}})
+    made_anew = untimed.model_copy(update={"models": (*models[:-1], other), "created": "2030-01-01"})
+    for name, result in (("a", untimed), ("b", timed), ("c", made_anew)):
+        (tmp_path / name).mkdir()
+        write_result(result, tmp_path / name)
+    assert collect([tmp_path / "a", tmp_path / "b"]) == [timed]
+    with pytest.raises(
+        CompressError, match=rf"{timed.run} \(made \S+\) and {timed.run} \(made 2030-01-01\) are the same"
+    ):
+        write_report(collect([tmp_path / "b", tmp_path / "c"]), tmp_path / "report")
+
+
 def test_an_ablation_says_how_it_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "ablation.json").write_text("{}")
     with pytest.raises(CompressError, match=r"compress ablate.*ablation\.md"):
