@@ -42,7 +42,7 @@ def latency(shape: Shape, times: Starts, baseline: Starts, *, on_cpu: bool) -> L
         runs=len(pooled),
         starts=len(times),
         cpu_p50=cpu_p50,
-        cpu_speedup=float(cpu_base) / cpu_p50 if cpu_p50 else None,  # a coarse CPU clock may read 0
+        cpu_speedup=float(cpu_base) / cpu_p50 if cpu_p50 and cpu_base else None,  # a coarse CPU clock may read 0
         half_width=p50_half,
         speedup_half_width=speedup_half,
     )

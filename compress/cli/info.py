@@ -131,29 +131,28 @@ def _tasks() -> list[dict[str, str]]:
 
 
 def _runs(root: Path) -> list[dict[str, str]]:
-    from ..results import RESULT, read_result
+    from ..results import RESULT, Result, read_result
+    from ..results.copies import without_copies
 
-    rows = []
+    places: list[tuple[Path, Result]] = []
     for path in sorted(root.glob(f"*/{RESULT}")):
         try:
-            result = read_result(path)
+            places.append((path, read_result(path)))
         except CompressError as error:
             typer.echo(f"note: {error}", err=True)
-            continue
-        final = result.final
-        rows.append(
-            {
-                "run": result.run,
-                "task": result.task.name,
-                "seed": str(result.seed),
-                "model": f"{final.name} {final.precision}",
-                "score": f"{final.headline:.2f}",
-                "teacher": f"{result.models[0].headline:.2f}",
-                "MB": f"{final.file_bytes / 1e6:.1f}",
-                "created": result.created,
-            }
-        )
-    return rows
+    return [
+        {
+            "run": result.run,
+            "task": result.task.name,
+            "seed": str(result.seed),
+            "model": f"{result.final.name} {result.final.precision}",
+            "score": f"{result.final.headline:.2f}",
+            "teacher": f"{result.models[0].headline:.2f}",
+            "MB": f"{result.final.file_bytes / 1e6:.1f}",
+            "created": result.created,
+        }
+        for _, result in without_copies(places)
+    ]
 
 
 def doctor(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from .percentiles import CONFIDENCE
@@ -45,8 +45,9 @@ def _lower(count: int, total: int, confidence: float) -> float:
 
 
 def in_words(goal: Mapping[str, float]) -> str:
-    """Spell a goal: `0.5 points and 0.2% flips`."""
-    return f"{goal['drop']:g} points" + (f" and {goal['flips']:g}% flips" if "flips" in goal else "")
+    """Spell a goal, or what was reached: `0.5 points and 0.2% flips`, `0.1 points gained`."""
+    gained = " gained" if goal["drop"] < 0 else ""  # only in the outcome of a search
+    return f"{abs(goal['drop']):g} points{gained}" + (f" and {goal['flips']:g}% flips" if "flips" in goal else "")
 
 
 def outcome(info: Mapping[str, Any]) -> str:
@@ -55,11 +56,19 @@ def outcome(info: Mapping[str, Any]) -> str:
     reached, texts = info["reached"], info.get("texts")
     if texts is None or "flipped" not in reached:  # an old record, or a task without decisions
         return f"{in_words(reached)} on the tuning split"
-    points = f"{reached['drop']:g} points on {texts['tuning']:,} texts of the tuning split"
+    points = f"{in_words({'drop': reached['drop']})} on {texts['tuning']:,} texts of the tuning split"
     total, flips = sum(texts.values()), reached["flipped"]
     further = f" and {texts['train']:,} more of train, which the model has seen" if texts.get("train") else ""
     target = texts_to_judge(info["goal"].get("flips", 0))
     fewer = f" (all that there are; {target:,} were wanted)" if "flips" in info["goal"] and total < target else ""
     low, high = reached["flips_interval"]
-    rate = f"{flips:,} flips of {total:,} texts, {reached['flips']:.2f}% (95% interval {low:.2f} to {high:.2f}%)"
+    counted = f"{flips:,} {'flip' if flips == 1 else 'flips'} of {total:,} texts, {reached['flips']:.2f}%"
+    rate = f"{counted} ({_judged_rate(info)}95% interval {low:.2f} to {high:.2f}%)"
     return f"{points}; {rate}, counted on these{further}{fewer}"
+
+
+def _judged_rate(info: Mapping[str, Any]) -> str:
+    """Return `flip_rate` in words, where it meets a goal that the plain rate would miss."""
+    goal, plain = info["goal"].get("flips", inf), info["reached"]["flips"]
+    judged = info["reached"].get("flips_judged", plain)
+    return f"{judged:.2f}% by the estimate that is held against the goal; " if judged <= goal < plain else ""

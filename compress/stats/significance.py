@@ -20,7 +20,7 @@ from .percentiles import CONFIDENCE
 
 Interval = tuple[float, float, float]
 
-_LARGEST = 200  # points: correlations and Matthews lie between -100 and 100
+_SIGNED = {"matthews", "pearson", "spearman"}  # from -100 to 100 points; other metrics from 0
 NORMAL_QUANTILE = 1.959963985  # the normal distribution's quantile at CONFIDENCE, two-sided
 _DECIMALS = 9  # rounding error of equal scores computed along two paths must not look like a difference
 
@@ -87,20 +87,22 @@ def mean_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int =
     observed = np.mean([_observed_differences(task) for task in tasks], axis=0)
     resampled = np.mean([_resampled_differences(task, samples, rng) for task in tasks], axis=0)
     shared = _shared_variance(resampled)
-    points, (low, high) = observed.mean(), _interval_ends(observed, resampled, shared)
+    largest = _largest_difference([name for task in tasks for name in task.metric.metrics])
+    points, (low, high) = observed.mean(), _interval_ends(observed, resampled, shared, largest)
     p = p_over_seeds(observed, shared) if len(observed) > 1 else None
     if _may_be_chance(tasks):
         low, high = min(low, 0.0), max(high, 0.0)
     return Delta(points=_round_value(points), low=_round_value(low), high=_round_value(high), mcnemar_p=None, seeds_p=p)
 
 
-def recorded_over_seeds(deltas: Sequence[Delta]) -> Delta:
-    """Return the mean over seeds whose predictions are not available, from each one's difference and interval on the same
-    examples. The variance over examples that they share is unknown: at most that of one of them."""
+def recorded_over_seeds(deltas: Sequence[Delta], metrics: Sequence[str]) -> Delta:
+    """Return the mean over seeds whose predictions are not available, from each one's difference, of the mean of `metrics`, and its
+    interval on the same examples. The variance over examples that they share is unknown: at most that of one of them."""
     observed = np.array([delta.points for delta in deltas])
     of_examples = float(np.mean([((delta.high - delta.low) / 2 / NORMAL_QUANTILE) ** 2 for delta in deltas]))
     points, half = float(observed.mean()), float(half_width(observed, of_examples))
-    low, high = max(points - half, -_LARGEST), min(points + half, _LARGEST)
+    largest = _largest_difference(metrics)
+    low, high = max(points - half, -largest), min(points + half, largest)
     return Delta(points=points, low=low, high=high, mcnemar_p=None, seeds_p=p_over_seeds(observed, of_examples))
 
 
@@ -246,16 +248,21 @@ def _shared_variance(resampled: np.ndarray) -> float:
     return float(np.cov(resampled)[~np.eye(seeds, dtype=bool)].mean()) if seeds > 1 else 0.0
 
 
-def _interval_ends(observed: np.ndarray, resampled: np.ndarray, shared: float) -> tuple[float, float]:
+def _largest_difference(metrics: Sequence[str]) -> float:
+    """Return the largest possible difference between two scores that are means of `metrics`, in points."""
+    return 200.0 if _SIGNED & set(metrics) else 100.0
+
+
+def _interval_ends(observed: np.ndarray, resampled: np.ndarray, shared: float, largest: float) -> tuple[float, float]:
     """Return the bootstrap's quantiles of the mean over seeds, moved away from it until the interval accounts for new seeds
-    too. `observed` [seed], `resampled` [seed, sample]; `shared` as in `half_width`."""
+    too, and at most `largest`. `observed` [seed], `resampled` [seed, sample]; `shared` as in `half_width`."""
     mean, means = float(observed.mean()), resampled.mean(axis=0)
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     stretch, seeds = 1.0, len(observed)
     if seeds > 1 and (spread := float(means.std())):
         stretch = float(half_width(observed, shared)) / (NORMAL_QUANTILE * spread)
     low, high = mean + stretch * (low - mean), mean + stretch * (high - mean)
-    return max(min(mean, low), -_LARGEST), min(max(mean, high), _LARGEST)
+    return max(min(mean, low), -largest), min(max(mean, high), largest)
 
 
 def _may_be_chance(tasks: Sequence[Paired]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compress.bench import AGAIN, BenchSpec, Candidate, measure, rounds
+from compress.bench import AGAIN, BenchSpec, Candidate, measure, rounds, rows
 from compress.bench.process import Times
 from compress.errors import CompressError
 from compress.results import Runtime
@@ -151,3 +151,10 @@ def test_candidates_with_tokenizers_of_their_own_read_the_same_texts(fake) -> No
 def test_no_cpu_time_gives_no_speedup(fake) -> None:
     runtimes = measure([TWO[0], Candidate("idle", Path("b"), "onnx")], BenchSpec(shapes=((1, 8),), runs=1))
     assert (runtimes["idle"].latency[0].cpu_p50, runtimes["idle"].latency[0].cpu_speedup) == (0, None)
+
+
+def test_a_baseline_too_quick_for_the_cpu_clock_has_no_cpu_speedup() -> None:
+    some, none = [[Times(1.0, 1.0)] * 6], [[Times(1.0, 0.0)] * 6]
+    for times, baseline in ((some, none), (none, some), (none, none)):
+        row = rows.latency((1, 32), times, baseline, on_cpu=True)
+        assert (row.speedup, row.cpu_speedup, row.speedup_half_width) == (1.0, None, None)

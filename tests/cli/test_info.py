@@ -36,6 +36,17 @@ def test_list_runs_names_a_broken_one_and_goes_on(cli: Cli, tmp_path: Path) -> N
     assert error.startswith(f"note: {tmp_path}/broken/result.json")
 
 
+def test_list_runs_leaves_out_the_copy_in_a_report(cli: Cli, tmp_path: Path) -> None:
+    from compress.results import read_results, write_result
+
+    here, gone, *_ = read_results(Path(__file__).parents[2] / "reports" / "glue-minilm" / "results.json")
+    for name, run in ((here.run, here), ("report", here), ("report-of-another", gone)):
+        (tmp_path / name).mkdir()
+        write_result(run, tmp_path / name)
+    listed = json.loads(cli("list", "runs", "-o", tmp_path, "--json").out)
+    assert [row["run"] for row in listed] == [here.run, gone.run]
+
+
 def test_list_runs_of_an_empty_folder(cli: Cli, tmp_path: Path) -> None:
     assert cli("list", "runs", "-o", tmp_path) == (0, f"no finished runs in {tmp_path}\n", "")
 

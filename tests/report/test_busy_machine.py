@@ -78,6 +78,21 @@ def test_a_quiet_machine_gets_no_such_line(fake: Callable[..., Result]) -> None:
     assert busy([fake()], [(1, 32)]) == []
 
 
+def test_runs_of_one_name_are_told_apart(loaded: Result) -> None:
+    elsewhere = loaded.model_copy(update={"machine": loaded.machine.model_copy(update={"cpu": "Z another CPU"})})
+    one, other = busy([loaded, elsewhere], [(1, 32)])
+    assert one.startswith(f"{loaded.run} [A]: The machine was busy")
+    assert other.startswith(f"{loaded.run} [B]: The machine was busy")
+    runtimes = [model.onnx.model_copy(update={"threads": 2}) for model in loaded.models if model.onnx]
+    models = [
+        model.model_copy(update={"onnx": runtime}) for model, runtime in zip(loaded.models, runtimes, strict=True)
+    ]
+    on_two = loaded.model_copy(update={"models": tuple(models)})
+    one, other = busy([loaded, on_two], [(1, 32)])
+    assert one.startswith(f"{loaded.run} (1 thread): ")
+    assert other.startswith(f"{loaded.run} (2 threads): ")
+
+
 def doubted(result: Result, *shapes: tuple[int, int]) -> Result:
     """Return the same run with an A/A control in CPU time that is off in `shapes`."""
     noise = (row.model_copy(update={"cpu_speedup": 1.3}) for row in result.noise if (row.batch, row.length) in shapes)

@@ -46,6 +46,24 @@ def test_runs_beside_a_report_are_read_with_it(
     assert collect([tmp_path / "runs" / first.run]) == [later]
 
 
+def test_a_report_of_one_run_among_the_runs_counts_for_runs_that_are_gone(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    first, gone = run_directory(fake()), fake(seed=1)
+    write_report([first], tmp_path / "runs" / "report")
+    write_report([gone], tmp_path / "runs" / "report-1")
+    later = first.model_copy(update={"noise": ()})  # timed again since
+    write_result(later, tmp_path / "runs" / first.run)
+    elsewhere = first.model_copy(update={"machine": first.machine.model_copy(update={"cpu": "another"})})
+    write_report([elsewhere], tmp_path / "runs" / "report-2")
+    runs = tmp_path / "runs"
+    for place in (runs, runs / "*", runs / "*" / "result.json"):
+        assert [result.seed for result in collect([place])] == [0, 1, 0]
+        assert first not in collect([place])
+    with pytest.raises(CompressError, match="hold different results"):
+        collect([runs / first.run, runs / "report"])  # both are asked for
+
+
 def test_a_result_found_twice_counts_once(
     fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
 ) -> None:
@@ -92,6 +110,25 @@ def test_two_results_of_one_run_are_named_with_their_files(fake: Callable[..., R
     with pytest.raises(CompressError, match=rf"{tmp_path}/a/result\.json and {tmp_path}/b/result\.json"):
         collect([tmp_path / "a", tmp_path / "b"])
     assert len(collect([tmp_path / "a", tmp_path / "c"])) == 2
+
+
+def test_a_run_without_its_times_counts_once_beside_itself_with_them(
+    fake: Callable[..., Result], tmp_path: Path
+) -> None:
+    timed = fake()
+    models = [model.model_copy(update={"onnx": None, "torch_eager": None}) for model in timed.models]
+    settings = {**timed.settings, "bench": None}
+    untimed = timed.model_copy(update={"models": tuple(models), "noise": (), "settings": settings})
+    other = models[-1].model_copy(update={"headline": 50.0, "scores": {"dev": {"accuracy": 50.0}}})
+    made_anew = untimed.model_copy(update={"models": (*models[:-1], other), "created": "2030-01-01"})
+    for name, result in (("a", untimed), ("b", timed), ("c", made_anew)):
+        (tmp_path / name).mkdir()
+        write_result(result, tmp_path / name)
+    assert collect([tmp_path / "a", tmp_path / "b"]) == [timed]
+    with pytest.raises(
+        CompressError, match=rf"{timed.run} \(made \S+\) and {timed.run} \(made 2030-01-01\) are the same"
+    ):
+        write_report(collect([tmp_path / "b", tmp_path / "c"]), tmp_path / "report")
 
 
 def test_an_ablation_says_how_it_is_made_again(tmp_path: Path) -> None:

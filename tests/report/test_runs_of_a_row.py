@@ -38,6 +38,30 @@ def test_seeds_are_mean_and_spread_and_times_their_median(fake: Callable[..., Re
     assert timing.p50 == slow.latency[0].p50
 
 
+def test_students_of_one_name_and_other_layers_are_no_seeds_of_one_another(fake: Callable[..., Result]) -> None:
+    def with_layers(run: Result, layers: str) -> Result:
+        models = [
+            model.model_copy(
+                update={"architecture": f"{layers if model.name == 'student' else 6} x 384, 12 heads, FFN 1536"}
+            )
+            for model in run.models
+        ]
+        return run.model_copy(update={"models": tuple(models)})
+
+    changed = only([with_layers(fake(), "3"), with_layers(fake(seed=1), "4")])  # the card was edited between them
+    assert [variant.label for variant in changed.variants] == [
+        f"distilbert ({layers} x 384, 12 heads, FFN 1536)" for layers in (3, 4)
+    ]
+    (alike,) = only([with_layers(fake(), "3"), with_layers(fake(seed=1), "3")]).variants
+    assert (alike.label, alike.seeds) == ("distilbert", (0, 1))
+    (pruned,) = only([with_layers(fake(), "3 of"), with_layers(fake(seed=1), "4 of")]).variants  # another shape by seed
+    assert pruned.seeds == (0, 1)
+    stages = [{"prune": {"flops": 0.5}}]
+    by_stage = [run.model_copy(update={"recipe": {**run.recipe, "stages": stages}}) for run in changed.results]
+    (pruned,) = only(by_stage).variants
+    assert pruned.seeds == (0, 1)
+
+
 def test_without_predictions_seeds_go_by_their_spread_and_own_intervals(fake: Callable[..., Result]) -> None:
     """Two seeds, −1.03 and +0.97: the variance of their mean is 2² / 2 / 2 = 1 over seeds, plus that of the examples of one seed, from
     the widths 2.64 and 7 of their intervals. The critical value is between the normal one and Student's t."""

@@ -62,6 +62,16 @@ def test_times_are_those_of_runs_on_a_steady_machine(fake: Make, slowed: int) ->
     assert raw is not None and raw.p50 == pytest.approx((1.25 if slowed else 1.0) * after[-1].x)
 
 
+def test_a_drift_too_small_for_a_sentence_leaves_charts_with_the_times_of_the_table(fake: Make) -> None:
+    (task,) = tasks_of(runs(fake, 1.006))
+    shape = shape_of(task) or (1, 32)
+    assert "Times are scaled" not in render.plot([task])
+    drawn = [row for row in task.rows if not row.eager or row.model.name == task.baseline.model.name]
+    for row, point in zip(drawn, points_of(task), strict=True):
+        latency = row.latency(shape)
+        assert latency is not None and point.x == latency.cpu_p50
+
+
 def test_a_slow_run_does_not_exclude_its_model(fake: Make) -> None:
     (task,) = tasks_of(runs(fake, 1.0))
     student = next(row for row in task.rows if row.label == "distilbert, student int8")

@@ -95,6 +95,21 @@ def test_several_metrics_and_several_splits_have_their_columns(fake: Callable[..
     assert [heading.text for heading in mnli.columns[2:4]] == ["Accuracy, dev_matched", "Accuracy, dev_mismatched"]
 
 
+def test_the_mean_of_metrics_says_of_which_split_it_is(fake: Callable[..., Result]) -> None:
+    run = fake(task="mrpc")
+    models = [
+        model.model_copy(update={"scores": {**model.scores, "more": {"accuracy": 1.0, "f1": 3.0}}})
+        for model in run.models
+    ]
+    info = run.task.model_copy(update={"splits": (*run.task.splits, "more")})
+    table = main_table(only([run.model_copy(update={"task": info, "models": tuple(models)})]))
+    split = run.task.splits[0]
+    assert [heading.text for heading in table.columns[2:7]] == [
+        *(f"Accuracy, {split}", f"F1, {split}", "Accuracy, more", "F1, more", f"Mean, {split}")
+    ]
+    assert column(table, f"Mean, {split}")[0] == numbers.points(run.models[0].headline)
+
+
 def test_scores_and_times_stand_before_sizes(fake: Callable[..., Result]) -> None:
     assert [heading.text for heading in main_table(only([fake()])).columns] == [
         *("Recipe", "Model", "Accuracy", "Against the teacher", "1 × 32", "1 × 128", "own lengths"),

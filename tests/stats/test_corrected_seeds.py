@@ -70,7 +70,9 @@ def test_p_of_the_limits() -> None:
 
 
 def test_without_predictions_p_goes_by_the_spread_of_the_seeds_too() -> None:
-    delta = recorded_over_seeds([Delta(points=p, low=p - 1, high=p + 1, mcnemar_p=None) for p in (-1.0, -5.0)])
+    delta = recorded_over_seeds(
+        [Delta(points=p, low=p - 1, high=p + 1, mcnemar_p=None) for p in (-1.0, -5.0)], ["accuracy"]
+    )
     assert delta.seeds_p is not None and delta.seeds_p > 0.05
     assert not delta.distinguishable
 

@@ -77,3 +77,19 @@ def test_an_outcome_of_a_score_or_of_an_earlier_version_says_what_it_has() -> No
     earlier = info(reached={"drop": 0.1, "flips": 0.2})
     del earlier["texts"]
     assert outcome(earlier) == "0.1 points and 0.2% flips on the tuning split"
+
+
+def test_an_outcome_says_why_a_rate_above_the_goal_meets_it() -> None:
+    reached = {"drop": 0.1, "flips": 0.2381, "flipped": 1, "flips_interval": [0.006, 1.3195], "flips_judged": 0.1649}
+    few = outcome(info(reached=reached, texts={"tuning": 42, "train": 378}))
+    assert flip_rate(1, 420) == pytest.approx(reached["flips_judged"], abs=1e-4)
+    assert "; 1 flip of 420 texts, 0.24% (0.16% by the estimate that is held against the goal; 95% interval 0.01" in few
+    for kept in ({"flips": 0.2}, {"flips": 0.1}):  # met by the plain rate too, and missed by both
+        assert "estimate" not in outcome(info(reached={**reached, "flips": 0.19}, goal={"drop": 0.5, **kept}))
+
+
+def test_points_that_a_search_gains_do_not_look_like_a_loss() -> None:
+    """In a report −2.38 points are a loss."""
+    reached = {**info()["reached"], "drop": -2.381}
+    assert outcome(info(reached=reached)).startswith("2.381 points gained on 249 texts of the tuning split; ")
+    assert outcome({"reached": {"drop": -0.3}}) == "0.3 points gained on the tuning split"

@@ -192,8 +192,12 @@ def test_half_width_of_the_limits() -> None:
 def test_seeds_far_apart_do_not_reach_beyond_what_scores_can_differ_by() -> None:
     gold, base = np.tile([0, 1], 200), worse(400, 0)
     far = paired_bootstrap_seeds(ACCURACY, [(base, worse(400, count)) for count in (10, 390)], gold)
-    recorded = recorded_over_seeds([delta_of(-2.5, -4, -1), delta_of(-97.5, -99, -96)])
-    assert far == interval(recorded) == (-50.0, -200, 200)
+    deltas = [delta_of(-2.5, -4, -1), delta_of(-97.5, -99, -96)]
+    assert far == interval(recorded_over_seeds(deltas, ["accuracy"])) == (-50.0, -100, 100)
+    signed = ClassHeadline(("matthews",))  # from -100 to 100 points
+    points, low, high = paired_bootstrap_seeds(signed, [(base, worse(400, count)) for count in (10, 390)], gold)
+    assert points == pytest.approx(-100, abs=0.1) and (low, high) == (-200, 200)
+    assert interval(recorded_over_seeds(deltas, ["accuracy", "matthews"])) == (-50.0, -200, 200)
 
 
 def test_a_mean_over_tasks_is_made_as_one_task_is() -> None:

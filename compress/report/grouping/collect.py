@@ -9,7 +9,8 @@ from typing import Any
 
 from ...errors import CompressError
 from ...results import ABLATION, MODELS, RESULT, SEVERAL, Result, read_results
-from .labels import machine_of
+from ...results.copies import without_copies
+from .labels import is_timed, machine_of
 
 # Fields in which two results of the same artefacts differ if they were requested in different ways.
 _INCIDENTAL: Any = {
@@ -24,15 +25,15 @@ _INCIDENTAL: Any = {
 def collect(paths: Sequence[Path]) -> list[Result]:
     """Return the results at `paths`: run directories, folders of them, globs, `result.json` and `results.json` files.
 
-    A result that is found twice counts once, even under two equivalent commands. Of a report beside runs, the results of other runs are
-    taken. Raises `CompressError` naming the file that cannot be
-    read, the path that has no result, or the two results that do not fit in one report.
+    A result that is found twice counts once, even under two equivalent commands, and so does a run with and without times. Of a report
+    beside runs, the results of other runs are taken. Raises `CompressError` naming the file that cannot be read, the path that has no
+    result, or the two results that do not fit in one report.
     """
     results: dict[str, Result] = {}
     files: dict[tuple[str, ...], tuple[str, Path]] = {}
     for path in paths:
         runs, copies = _files(Path(path))
-        own = [(file, result) for file in runs for result in read_results(file)]
+        own = without_copies([(file, result) for file in runs for result in read_results(file)])
         names = {result.run for _, result in own}
         more = [(file, result) for file in copies for result in read_results(file) if result.run not in names]
         for file, result in own + more:
@@ -44,8 +45,20 @@ def collect(paths: Sequence[Path]) -> list[Result]:
                 raise CompressError(
                     f"{other} and {file}: hold different results of the run {result.run}; leave one out"
                 )
-    check_together(results.values())
-    return [*results.values()]
+    kept = _without_untimed(list(results.values()))
+    check_together(kept)
+    return kept
+
+
+def _without_untimed(results: Sequence[Result]) -> list[Result]:
+    """Return `results` without those of runs that are also there with times, and with the same scores."""
+    timed = {_scored(result) for result in results if is_timed(result)}
+    return [result for result in results if is_timed(result) or _scored(result) not in timed]
+
+
+def _scored(result: Result) -> tuple[str, str, str]:
+    """Return what tells a run's result from that of the same run made anew, whether it was timed or not."""
+    return result.run, machine_of(result), str([(model.predictions, model.scores) for model in result.models])
 
 
 def check_together(results: Iterable[Result]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from ...machine import EXACT_INT8
 from ...results import Machine, Result
 from .labels import files_of, is_timed, machine_of
+
+_BY_CARD = re.compile(r"\d+ x \d+, \d+ heads, FFN \d+")
 
 
 def timed_threads(results: Iterable[Result]) -> list[int]:
@@ -56,8 +59,16 @@ def _shared_value(pairs: Sequence[tuple[Any, Hashable | None]]) -> list[tuple[An
 
 def _run_conditions(result: Result) -> str:
     """Return all that such runs have in common, except the machine, how they were timed and the files of their checkpoints."""
-    how = [_may_saturate(result.machine), result.settings.get("precision")]
+    how = [_may_saturate(result.machine), result.settings.get("precision"), _fixed_architectures(result)]
     return json.dumps([result.recipe, result.teachers, result.student, how], sort_keys=True, default=str)
+
+
+def _fixed_architectures(result: Result) -> dict[str, str]:
+    """Return model -> architecture, of models whose cards decide it: a card of one name may have changed between runs. The shape of a
+    pruned model, and the rows of a table of vectors, may differ by seed."""
+    if any("prune" in stage for stage in result.recipe.get("stages", ())):
+        return {}
+    return {model.name: model.architecture for model in result.models if _BY_CARD.fullmatch(model.architecture)}
 
 
 def _may_saturate(machine: Machine) -> bool:

@@ -206,8 +206,11 @@ def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...
         seeds = runs.setdefault(identity, {})
         other = seeds.setdefault(result.seed, result)
         if other is not result:
+            names = [other.run, result.run]
+            if other.run == result.run:
+                names = [f"{run.run} (made {run.created})" for run in (other, result)]
             raise CompressError(
-                f"runs {other.run} and {result.run} are the same recipe, task and seed {result.seed}; leave one out"
+                f"runs {join_words(names)} are the same recipe, task and seed {result.seed}; leave one out"
             )
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
     labels = row_labels(ordered, known)

@@ -39,7 +39,7 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
         files = [find_predictions(run, folders) for run in variant.runs]
         if all(files) and len(models) == len(variant.runs):
             return _resampled_delta(variant, models, [file for file in files if file])
-        return recorded_over_seeds(deltas)
+        return recorded_over_seeds(deltas, variant.first.task.metrics)
 
     return delta_of
 

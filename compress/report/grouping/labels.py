@@ -36,7 +36,7 @@ def row_labels(rows: Sequence[Sequence[Result]], known: Sequence[Machine]) -> li
             letters = _letters(seeds, ids)
             clock = f"; timed on {_letters(timed, ids)}" if several and timed and len(letters) > 1 else ""
             labels[index] = f"{labels[index]} [{letters}{clock}]"
-    for part in (lambda r: str(r.settings.get("precision")), _timing):
+    for part in (lambda r: r.final.architecture, lambda r: str(r.settings.get("precision")), _timing):
         _tell_apart(labels, firsts, part)
     counts: dict[str, int] = {}
     for index, label in enumerate(labels):

@@ -80,7 +80,7 @@ def _metrics(task: Task) -> dict[str, tuple[str, str] | None]:
         for metric in info.metrics
     }
     if len(info.metrics) > 1:
-        columns["Mean"] = None
+        columns[f"Mean, {info.splits[0]}" if several and not info.sizes else "Mean"] = None
     return columns
 
 

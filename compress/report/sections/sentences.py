@@ -198,5 +198,14 @@ def _precisions(results: Sequence[Result]) -> str:
 
 def busy(results: Sequence[Result], shapes: Collection[Shape]) -> list[str]:
     """Return a line for each run whose times of `shapes` indicate that the machine was busy, with the figures not to trust."""
-    lines = [(run.run, text) for run in results if (text := warning_of(run, shapes))]
+    lines = [(_run_name(run, results), text) for run in results if (text := warning_of(run, shapes))]
     return [text if len(results) == 1 else f"{name}: {text}" for name, text in lines]
+
+
+def _run_name(run: Result, results: Sequence[Result]) -> str:
+    """Return the run's name; with its machine's letter or its threads, if another of `results` has the name, as one of another machine."""
+    namesakes, known = [other for other in results if other.run == run.run], list(map(identity_of, machines(results)))
+    parts = [f"[{letter(known.index(machine_of(run)))}]"] if len(machines(namesakes)) > 1 else []
+    if len(timed_threads(namesakes)) > 1:
+        parts += [f"({count} thread{'s' if count > 1 else ''})" for count in timed_threads([run])]
+    return " ".join([run.run, *parts])
