@@ -121,16 +121,6 @@ def test_unknown_label_in_dev(here: Path) -> None:
     )
 
 
-def test_a_label_that_only_looks_like_a_known_one_is_shown_by_its_characters(here: Path) -> None:
-    (here / "train.csv").write_text("text,label\n" + "a,\xe9t\xe9\nb,neg\n" * 3, encoding="utf-8")
-    (here / "dev.csv").write_text("text,label\na,neg\nb,e\u0301te\u0301\n", encoding="utf-8")
-    refused(
-        task(labels=["neg", "\xe9t\xe9"]),
-        here,
-        r"dev.csv: line 3: unknown label 'e\\u0301te\\u0301': it looks like '\\xe9t\\xe9', and its characters are encoded in another way",
-    )
-
-
 @pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99", "1_5"])
 def test_bad_scores(here: Path, bad: str) -> None:
     rows = "".join(f"t{i},{i}\n" for i in range(10))
