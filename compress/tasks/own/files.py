@@ -75,7 +75,10 @@ def own_files(
         beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
         lost = next((option for option, value in beside.items() if value is not None), None)
         if lost is not None:
-            raise CompressError(f"{lost} describes files of your own: expected --train FILE and --dev FILE with it")
+            field = {"--pair": "text"}.get(lost, lost.removeprefix("--").replace("-", "_"))
+            raise CompressError(
+                f"{lost} describes files of your own: expected --train FILE and --dev FILE with it; a task file has `{field}` instead"
+            )
         return None
     if train is None:
         other = "; --corpus can replace it only with --kind embedding" if corpus else ""
