@@ -23,5 +23,5 @@ def resolve_task(name_or_path: str) -> tuple[TaskSpec, Path | None]:
         raise CompressError(
             f"no task {name_or_path!r} comes with the package; the file is given with its suffix: {own}"
         )
-    near = did_you_mean(name_or_path, list(BUILTIN_TASKS))
+    near = did_you_mean(name_or_path.lower(), list(BUILTIN_TASKS))
     raise CompressError(f"no task {name_or_path!r}, and no task file, which ends in .yaml{near}")

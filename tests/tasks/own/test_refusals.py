@@ -184,6 +184,8 @@ def test_a_column_of_labels_is_not_suggested_for_texts(tmp_path: Path) -> None:
             f"--kind: expected classification, multilabel, .* or {[*KINDS][-1]}, found 'sorting'",
         ),
         ({"train": "a", "dev": "b", "kind": "multi-label"}, "found 'multi-label'; did you mean `multilabel`"),
+        ({"train": "a", "dev": "b", "kind": "multiclass"}, "found 'multiclass'; that is `classification` here$"),
+        ({"train": "a", "dev": "b", "kind": "Token_Classification"}, "; that is `tagging` here$"),
         ({"train": "a", "dev": "b", "max_length": 0}, "--max-length: expected at least 1 token, found 0"),
     ],
 )
