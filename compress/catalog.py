@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from .errors import CompressError, did_you_mean
 from .fields import Spec
-from .files.paths import expand_home
+from .files.paths import expand_home, yaml_here
 from .spec.document import path_from_cwd
 from .spec.quantization import Method
 from .spec.recipe import Recipe
@@ -66,6 +66,10 @@ def load_card(
         nearest = did_you_mean(name, names(kind))
         hint = f"{nearest} known: {known}" if "did you mean" in nearest else f"; known: {known}"
         way = "a file of your own is given as ./NAME.yaml"
+        if own := yaml_here(name):
+            raise CompressError(
+                f"{kind[:-1]} `{name}` is not in the catalogue; the file {own} in this folder is given as ./{own}"
+            )
         if kind in ("teachers", "students"):
             way = "a checkpoint is given as ./FOLDER or as the hub's OWNER/NAME, a card of your own as ./NAME.yaml"
         raise CompressError(f"{kind[:-1]} `{name}` is not in the catalogue{hint}; {way}")

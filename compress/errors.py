@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 # Limits of a message: the input that it repeats may be a whole file.
@@ -71,8 +72,17 @@ def did_you_mean(name: str, known: list[str]) -> str:
     return nearest(name, known) or (f"; known: {', '.join(sorted(known))}" if known else "")
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """Return `; did you mean `x`?` for the nearest known name, or nothing if none is near."""
+def nearest(name: str, known: list[str], *, cutoff: float = 0.6) -> str:
+    """Return `; did you mean `x`?` for the nearest known name, or nothing if none is near. `cutoff`: the least similarity, from 0 to 1."""
     import difflib
 
-    return next((f"; did you mean `{near}`?" for near in difflib.get_close_matches(name, known, n=1)), "")
+    near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    return next((f"; did you mean `{name}`?" for name in near), "")
+
+
+def encoded_otherwise(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that looks the same and has its characters, such as é, encoded in another way; None if there is none."""
+    import unicodedata
+
+    composed = unicodedata.normalize("NFC", name)
+    return next((other for other in known if other != name and unicodedata.normalize("NFC", other) == composed), None)

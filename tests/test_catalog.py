@@ -113,6 +113,18 @@ def test_a_separator_or_a_suffix_makes_it_a_path(tmp_path: Path, monkeypatch: py
         load_student("none/mine")
 
 
+def test_a_file_of_the_users_is_named_where_its_name_alone_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("distlbert.yaml").write_text("name: distlbert\n")
+    here = "is not in the catalogue; the file distlbert.yaml in this folder is given as ./distlbert.yaml"
+    for load in (catalog.load_recipe, load_teacher, load_student):
+        with pytest.raises(CompressError) as caught:
+            load("distlbert")
+        assert str(caught.value).endswith(f" `distlbert` {here}")
+    with pytest.raises(CompressError, match="is not in the catalogue"):
+        load_student("n" * 300)
+
+
 def test_the_name_inside_must_be_the_name_of_the_file(tmp_path: Path):
     file = tmp_path / "other.yaml"
     file.write_text("name: mine\ntitle: Mine\narchitecture: distilbert\nlayers: 2\n")

@@ -26,7 +26,7 @@ from . import (
     vocabularies,
 )
 from .predict import command as predicting
-from .screen import leave_stdout
+from .screen import leave_stdout, print_in_any_encoding
 from .words import check_words, usage_message
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -128,6 +128,8 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         check_words(sys.argv[1:])
+        if sys.argv[1:2] != ["predict"]:  # whose answers are data, and stay as they are or are refused
+            print_in_any_encoding()
         code = app(args=sys.argv[1:], prog_name="compress", standalone_mode=False)
         if code:
             sys.exit(code)

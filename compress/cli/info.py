@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ..models.cards import StudentCard
 
 
+Row = dict[str, str | int | float | None]
+
+
 class Kind(StrEnum):
     recipes = "recipes"
     teachers = "teachers"
@@ -45,20 +48,27 @@ def list_(
     console().print(_table(rows))
 
 
-def _table(rows: list[dict[str, str]]) -> Table:
+def _table(rows: list[Row]) -> Table:
     from rich.table import Table
 
     first, *others = rows[0]
     table = Table(box=None, pad_edge=False)
-    table.add_column(first, no_wrap=True, min_width=max(len(row[first]) for row in rows))
+    table.add_column(first, no_wrap=True, min_width=max(len(str(row[first])) for row in rows))
     for title in others:
         table.add_column(title, overflow="fold")
     for row in rows:
-        table.add_row(*row.values())
+        table.add_row(*(_cell(title, value) for title, value in row.items()))
     return table
 
 
-def _cards(kind: str) -> list[dict[str, str]]:
+def _cell(title: str, value: str | float | None) -> str:
+    """Return a value for the table; numbers with decimals are points, and megabytes."""
+    if isinstance(value, float):
+        return f"{value:.1f}" if title == "MB" else f"{value:.2f}"
+    return "" if value is None else str(value)
+
+
+def _cards(kind: str) -> list[Row]:
     from ..catalog import list_cards
     from ..models.cards import StudentCard, TeacherCard
     from ..spec.recipe import Recipe
@@ -78,7 +88,7 @@ def _cards(kind: str) -> list[dict[str, str]]:
             {
                 "student": name,
                 "architecture": _architecture(card),
-                "layers": str(card.layers or ""),
+                "layers": card.layers or None,
                 "starts": _describe_start(card),
                 "about": card.title,
             }
@@ -115,7 +125,7 @@ def _origin(card: object) -> str:
     return checkpoint.hub or (checkpoint.package.name if checkpoint.package else checkpoint.path)
 
 
-def _tasks() -> list[dict[str, str]]:
+def _tasks() -> list[Row]:
     from ..tasks import BUILTIN_TASKS, TASK_KINDS
 
     return [
@@ -130,7 +140,7 @@ def _tasks() -> list[dict[str, str]]:
     ]
 
 
-def _runs(root: Path) -> list[dict[str, str]]:
+def _runs(root: Path) -> list[Row]:
     from ..results import RESULT, Result, read_result
     from ..results.copies import without_copies
 
@@ -144,11 +154,11 @@ def _runs(root: Path) -> list[dict[str, str]]:
         {
             "run": result.run,
             "task": result.task.name,
-            "seed": str(result.seed),
+            "seed": result.seed,
             "model": f"{result.final.name} {result.final.precision}",
-            "score": f"{result.final.headline:.2f}",
-            "teacher": f"{result.models[0].headline:.2f}",
-            "MB": f"{result.final.file_bytes / 1e6:.1f}",
+            "score": result.final.headline,
+            "teacher": result.models[0].headline,
+            "MB": result.final.file_bytes / 1e6,
             "created": result.created,
         }
         for _, result in without_copies(places)

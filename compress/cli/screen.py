@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from ..errors import CompressError
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+
+_IN_ASCII = {"−": "-", "–": "-", "×": "x", "±": "+-", "→": "->", "…": "...", "“": '"', "”": '"', "─": "-"}
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -30,6 +34,22 @@ def headed_line(word: str, style: str, rest: str) -> Text:
     from rich.text import Text
 
     return Text.assemble((word, style), rest)
+
+
+def spell_out(error: UnicodeError) -> tuple[str, int]:
+    """Return, for `codecs.register_error`, the characters that stdout's encoding lacks in a form that every encoding has: signs of tables
+    as the nearest sign of ASCII, others as escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_IN_ASCII.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text), error.end
+
+
+def print_in_any_encoding() -> None:
+    """Let stdout take tables and notices in an encoding without some of their characters, such as Latin-1, which has no minus sign."""
+    if isinstance(sys.stdout, TextIOWrapper) and "utf" not in sys.stdout.encoding.lower():
+        codecs.register_error(spell_out.__name__, spell_out)
+        sys.stdout.reconfigure(errors=spell_out.__name__)
 
 
 def check_streams(*, reads: bool, writes: bool) -> None:

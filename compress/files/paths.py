@@ -54,6 +54,12 @@ def expand_home(word: str | Path) -> Path:
     return path
 
 
+def yaml_here(name: str) -> str | None:
+    """Return `NAME.yaml` if the current folder has a file of that name; None also for what cannot be a name."""
+    path = f"{name}.yaml"
+    return path if os.path.isfile(path) else None  # noqa: PTH113 - of a name that is too long, False
+
+
 def unambiguous_path(word: str | Path) -> Path:
     """Return the path with a leading `~` expanded. A path such as `./~name` becomes absolute, so that nobody expands it later.
 

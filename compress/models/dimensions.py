@@ -18,6 +18,7 @@ from .heads import HEADS
 from .pruned.shape import PrunedShape
 
 _EMBEDDING = 128  # of ALBERT and ELECTRA, if config.json has none
+_MOST_SHOWN = 5  # folders in a message
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
 
 
@@ -146,7 +147,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     Raises `CompressError` naming the file.
     """
     path = folder / "config.json"
-    return allowed_fields(path, read_json(path, expected="expected a transformers checkpoint folder"))
+    inside = [] if path.exists() else sorted(other.parent.name for other in folder.glob("*/config.json"))
+    there = f"; there is one in {', '.join(inside[:_MOST_SHOWN])}" if inside else ""
+    return allowed_fields(path, read_json(path, expected=f"expected a transformers checkpoint folder{there}"))
 
 
 def has_segments(config: dict[str, Any]) -> bool:

@@ -102,6 +102,8 @@ def _describe_problem(item: Any, where: Where, value: Any, document: Document, m
     if kind == "extra_forbidden":
         unfit = {where[-1], *(_OF_WHOLE_STAGES if where[-3:-2] == ("per_task",) else ())}
         known = [name for name in schema.fields_at(model, document.data, where[:-1]) if name not in unfit]
+        if len(where) == 1 and (settings := _settings_of_stages(str(where[0]), document.data, model)):
+            return f"unknown key; a setting of stages: {' or '.join(f'`{setting}`' for setting in settings)}"
         return f"unknown key{did_you_mean(str(where[-1]), known)}"
     if kind == "missing":
         return "missing; expected a value"
@@ -118,6 +120,19 @@ def _describe_problem(item: Any, where: Where, value: Any, document: Document, m
         words = " and ".join(f"{BOUND_WORDS[name]} {bound:g}" for name, bound in bounds.items())
         return f"expected a number {words}, found {describe(value)}"
     return _about_value(kind, context, item, where, value, document)
+
+
+def _settings_of_stages(name: str, data: Any, model: type[BaseModel]) -> list[str]:
+    """Return the paths, as `--set` takes them, of the stages' fields with this name."""
+    stages = data.get("stages") if isinstance(data, dict) else None
+    bodies = [stage if isinstance(stage, dict) else {stage: None} for stage in stages or () if stage]
+    paths = []
+    for index, stage in enumerate(bodies):
+        ((kind, body), *_) = stage.items()
+        if name in schema.fields_at(model, data, ("stages", index, kind)):
+            own = body.get("name") if isinstance(body, dict) else None
+            paths.append(f"{own or kind}.{name}")
+    return paths
 
 
 def _about_value(kind: str, context: Any, item: Any, where: Where, value: Any, document: Document) -> str:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from rich.table import Table
+from runtime_toys import bag
 
 from compress.cli import display, screen
 from compress.cli.display import Display
@@ -157,3 +164,29 @@ def test_brackets_and_colons_of_paths_and_labels_are_printed_as_they_are(capsys:
     out, err = capsys.readouterr()
     assert [line.count(words) for line in err.splitlines()] == [1, 1, 1, 2, 1, 1, 1]
     assert words in out
+
+
+def test_tables_can_be_printed_in_an_encoding_that_lacks_their_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", stream)
+    screen.print_in_any_encoding()
+    print("−12.30 (−15.00 to +9.40) – 5.8× é 木")
+    stream.flush()
+    assert stream.buffer.getvalue().decode("latin-1") == "-12.30 (-15.00 to +9.40) - 5.8× é \\u6728\n"  # type: ignore[attr-defined]
+
+
+def test_a_command_and_its_answers_where_stdout_takes_ascii_alone(tmp_path: Path) -> None:
+    """Tables are spelt out; an answer is data, and refused."""
+    command, words = [sys.executable, "-m", "compress"], {"capture_output": True, "text": True, "cwd": tmp_path}
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([*command, "list", "teachers"], env=environment, **words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "BERT, 4 layers x 128, from random weights" in done.stdout
+    folder = bag(tmp_path / "bag")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps(config | {"id2label": {key: f"{name} \xe9" for key, name in config["id2label"].items()}})
+    )
+    done = subprocess.run([*command, "predict", "bag", "a b"], env=environment, **words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: the answers: expected text that can be written in ascii, found \\xe9; set")

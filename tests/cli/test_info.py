@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bundle_making import make_run
 
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
@@ -45,6 +46,22 @@ def test_list_runs_leaves_out_the_copy_in_a_report(cli: Cli, tmp_path: Path) -> 
         write_result(run, tmp_path / name)
     listed = json.loads(cli("list", "runs", "-o", tmp_path, "--json").out)
     assert [row["run"] for row in listed] == [here.run, gone.run]
+
+
+def test_list_gives_programs_numbers(cli: Cli, tmp_path: Path) -> None:
+    from compress.results import read_result
+
+    run = make_run(tmp_path).folder
+    code, out, _ = cli("list", "runs", "-o", run.parent, "--json")
+    (row,), final = json.loads(out), read_result(run).final
+    assert code == 0
+    assert (row["seed"], row["score"], row["MB"]) == (0, final.headline, final.file_bytes / 1e6)
+    assert isinstance(row["teacher"], float)
+    table = cli("list", "runs", "-o", run.parent).out
+    assert f" {final.headline:.2f} " in table
+    assert f" {final.file_bytes / 1e6:.1f} " in table
+    students = {row["student"]: row["layers"] for row in json.loads(cli("list", "students", "--json").out)}
+    assert (students["tiny-2l"], students["minilm-l6"]) == (2, None)
 
 
 def test_list_runs_of_an_empty_folder(cli: Cli, tmp_path: Path) -> None:

@@ -195,6 +195,7 @@ def test_a_saved_student_is_a_plain_transformers_classifier(teacher: Any, toy_to
     [
         ("roberta", card(init="project"), "a projected student is of the teacher's family, roberta"),
         ("bert", card(hidden=24), "student s: hidden is 24 and the teacher's is 32; copied layers need"),
+        ("bert", card(hidden=24), "choose another with --student, or give the card `init: project`"),
         ("bert", card(init="random", hidden=25), "student s: hidden is 25, which 2 heads do not divide evenly"),
         (
             "bert",

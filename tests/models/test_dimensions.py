@@ -82,6 +82,15 @@ def test_a_size_that_is_missing_or_no_number(name: str, value: str | None):
         dimensions(config, classes=2)
 
 
+def test_the_folder_of_a_training_names_the_checkpoints_in_it(tmp_path: Path):
+    for name in ("checkpoint-100", "checkpoint-50", "logs"):
+        (tmp_path / name).mkdir()
+    for name in ("checkpoint-100", "checkpoint-50"):
+        (tmp_path / name / "config.json").write_text("{}")
+    with pytest.raises(CompressError, match=r"checkpoint folder; there is one in checkpoint-100, checkpoint-50$"):
+        read_config(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

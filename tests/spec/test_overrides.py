@@ -174,6 +174,7 @@ def test_a_student_per_depth():
         ),
         ("stages[0]=finetun", "--set stages[0].finetun: unknown key; did you mean `finetune`?"),
         ("student=3", "--set student: expected text or a mapping, found the number 3"),
+        ("epochs=3", "--set epochs: unknown key; a setting of stages: `finetune.epochs` or `distill.epochs`"),
         ("titel=x", "--set titel: unknown key; did you mean `title`?"),
         (
             "distil.epochs=3",

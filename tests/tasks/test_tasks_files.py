@@ -248,3 +248,13 @@ def test_a_key_that_no_task_names_may_be_in_any_rows(here: Path, where: int) -> 
 def test_fields_longer_than_the_csv_modules_limit(here: Path) -> None:
     (here / "dev.csv").write_text("text,label\n" + "x" * 200_000 + ",pos\ny,neg\n")
     assert len(load_task(task(), here, None).reported["dev"].texts[0][0]) == 200_000
+
+
+def test_a_label_that_only_looks_like_a_known_one_is_shown_by_its_characters(here: Path) -> None:
+    (here / "train.csv").write_text("text,label\n" + "a,\xe9t\xe9\nb,neg\n" * 3, encoding="utf-8")
+    (here / "dev.csv").write_text("text,label\na,neg\nb,e\u0301te\u0301\n", encoding="utf-8")
+    refused(
+        task(labels=["neg", "\xe9t\xe9"]),
+        here,
+        r"dev.csv: line 3: unknown label 'e\\u0301te\\u0301': it looks like '\\xe9t\\xe9', and its characters are encoded in another way",
+    )

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CompressError, brief
+from ...errors import CompressError, brief, encoded_otherwise
 from ...files.tabular import flag, is_vector, label_columns, label_list, label_text
 from ...runtime.kinds import ANSWER_KINDS, LabelsPrediction
 from ...runtime.reading import check_unicode
@@ -210,7 +210,10 @@ class AnsweredTexts(Answered):
         if name not in ids:
             near = next((other for other in self._names if other.casefold() == name.casefold()), None)
             hint = f"; did you mean {near!r}?" if near else f"; known: {', '.join(self._names[:10])}"
-            raise CompressError(f"{row.place}: {self._label}: unknown label {name[:60]!r}{hint}")
+            if (twin := encoded_otherwise(name, self._names)) is not None:
+                hint = f": it looks like {twin!a}, and its characters are encoded in another way"
+            shown = repr(name[:60]) if twin is None else ascii(name)
+            raise CompressError(f"{row.place}: {self._label}: unknown label {shown}{hint}")
         self._numbered |= ids is self._numbers
         return ids[name]
 

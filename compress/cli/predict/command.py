@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -130,7 +131,9 @@ def predict(
     if aggregation is not None:
         check_aggregation(aggregation, "--aggregation")
     if source is not None and json:
-        raise CompressError("--json: a file is answered in its own form; give --output FILE.jsonl for JSON")
+        command = f"compress predict --json {shlex.quote(str(bundle))} < {shlex.quote(str(source))}"
+        lines = f"; to answer its lines one by one, run: {command}" if source.suffix.lower() == ".txt" else ""
+        raise CompressError(f"--json: a file is answered in its own form; give --output FILE.jsonl for JSON{lines}")
 
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     model = load(
@@ -171,6 +174,12 @@ def _print_answers(
     except BrokenPipeError:  # the reader has closed the pipe
         leave_stdout()
         return
+    except UnicodeEncodeError as error:
+        character = error.object[error.start].encode("ascii", "backslashreplace").decode()
+        raise CompressError(
+            f"the answers: expected text that can be written in {error.encoding}, found {character}; "
+            "set PYTHONIOENCODING=utf-8"
+        ) from None
     report_cut(model)
 
 

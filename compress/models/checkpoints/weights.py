@@ -18,6 +18,10 @@ WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _FOREIGN = (".h5", ".keras", ".msgpack", ".gguf", ".onnx")  # Keras, TensorFlow, Flax, llama.cpp, ONNX
+_WRAPPERS = {
+    "_orig_mod.": "a model compiled by torch",
+    "module.": "a model in DataParallel",
+}  # prefix of names: what adds it
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
@@ -39,6 +43,8 @@ def weight_files(folder: Path) -> list[Path]:
 
 def _other_format(folder: Path) -> str:
     pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
+    if (folder / "adapter_config.json").is_file() and all(name.startswith("adapter_") for name in pickles):
+        return "found an adapter, without the model that it changes: merge the two, with peft's `merge_and_unload()`, and save the result"
     if pickles:
         return (
             f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors, by the command "
@@ -47,8 +53,6 @@ def _other_format(folder: Path) -> str:
     if (folder / "bundle.json").is_file():
         return "found a bundle, whose weights are in ONNX: `compress ship --with-checkpoint` makes one that has both"
     other = next((path.name for path in sorted(folder.iterdir()) if path.suffix in (".safetensors", *_FOREIGN)), None)
-    if (folder / "adapter_config.json").is_file():
-        return "found an adapter: merge it into its base model, with PEFT's merge_and_unload(), and save that model"
     if other is None or other.endswith(".safetensors"):
         return f"found {other or 'none'}"
     return f"found {other}, the format of another framework: convert it to safetensors"
@@ -86,7 +90,15 @@ def _shapes(path: Path) -> dict[str, tuple[str, list[int]]]:
 
 
 def tensor_names(folder: Path) -> set[str]:
-    return {name for path in weight_files(folder) for name in _shapes(path)}
+    """Return the names of all tensors. Raises `CompressError` for those of a model inside one of torch's wrappers."""
+    names = {name for path in weight_files(folder) for name in _shapes(path)}
+    for prefix, wrapper in _WRAPPERS.items():
+        if names and all(name.startswith(prefix) for name in names):
+            raise CompressError(
+                f"{folder}: the names of its weights begin with `{prefix}`: {wrapper} was saved, not the model in it; "
+                f"save the latter, MODEL.{prefix}save_pretrained(FOLDER), or take `{prefix}` off the names"
+            )
+    return names
 
 
 def count_weights(folder: Path) -> int:

@@ -126,9 +126,11 @@ def _embedding(card: StudentCard, family: Family, hidden: int, teacher: Dimensio
 def _check_same(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     for name, wanted in sizes.items():
         if wanted != getattr(teacher, name):
-            raise _misfit(
-                card, name, wanted, teacher, "copied layers need the teacher's sizes; choose another with --student"
-            )
+            rule = "copied layers need the teacher's sizes; choose another with --student"
+            own = card.family is None or card.family.name == teacher.architecture
+            if own and card.init == "copy" and name in ("hidden", "intermediate") and wanted < getattr(teacher, name):
+                rule += ", or give the card `init: project`"
+            raise _misfit(card, name, wanted, teacher, rule)
 
 
 def _check_chosen(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:

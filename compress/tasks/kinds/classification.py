@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import CompressError, brief
+from ...errors import CompressError, brief, encoded_otherwise
 from ...fields import NOT_UNICODE, is_unicode
 from ...metrics import ClassHeadline
 from ...runtime.kinds.classification import softmax
@@ -105,6 +105,9 @@ def unknown_label(name: str, names: tuple[str, ...]) -> str:
     known = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
     if not name.strip():
         return f"no label; known: {known}"
+    twin = encoded_otherwise(name, names)
+    if twin is not None:
+        return f"unknown label {name!a}: it looks like {twin!a}, and its characters are encoded in another way; known: {known}"
     near = next((other for other in names if other.casefold() == name.casefold()), None)
     near = near or next(iter(difflib.get_close_matches(name, names, n=1)), None)
     if near is not None:

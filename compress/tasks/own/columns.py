@@ -19,6 +19,7 @@ from .queries import PASSAGES, QUERY, RELEVANCES
 
 _SAMPLE = 500  # rows
 _TAG = re.compile(r"O|[BIESLU]-\S+")
+_ALIKE = 0.7  # least similarity of a suggested column: with difflib's 0.6, `text` would suggest `Intent`
 _WORDS_OF_TEXT = 3  # a name with this many is probably a text
 
 
@@ -130,7 +131,7 @@ def check_column(table: Table, option: str, name: str) -> None:
     check_tabular(table)
     first = headless(table)
     headed = "" if first is None else f"; or put a line of names above, if {brief(first)} is a value"
-    near = nearest(name, columns) or ";"
+    near = nearest(name, columns, cutoff=_ALIKE) or ";"
     raise CompressError(
         f"{table.place}: no column {name!r}{near} name one of {list_names(columns)} with {option}, or let "
         f"`compress init` find the columns{headed}"

@@ -12,6 +12,17 @@ from ...files.paths import expand_home, unambiguous_path
 from ...spec.kinds import KINDS, KindName
 from ..reading.plain_text import text_file
 
+_OTHER_NAMES = {  # of kinds, elsewhere
+    **dict.fromkeys(
+        ("multiclass", "multi-class", "binary", "text-classification", "sequence-classification"), "classification"
+    ),
+    **dict.fromkeys(("ner", "pos", "token-classification"), "tagging"),
+    **dict.fromkeys(("qa", "question-answering", "squad"), "span"),
+    **dict.fromkeys(("reranking", "text-ranking"), "ranking"),
+    **dict.fromkeys(("sentence-similarity", "feature-extraction", "similarity"), "embedding"),
+    "multiple-choice": "choice",
+}
+
 
 @dataclass(frozen=True)
 class OwnFiles:
@@ -75,7 +86,10 @@ def own_files(
         beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
         lost = next((option for option, value in beside.items() if value is not None), None)
         if lost is not None:
-            raise CompressError(f"{lost} describes files of your own: expected --train FILE and --dev FILE with it")
+            field = {"--pair": "text"}.get(lost, lost.removeprefix("--").replace("-", "_"))
+            raise CompressError(
+                f"{lost} describes files of your own: expected --train FILE and --dev FILE with it; a task file has `{field}` instead"
+            )
         return None
     if train is None:
         other = "; --corpus can replace it only with --kind embedding" if corpus else ""
@@ -90,7 +104,8 @@ def own_files(
             raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
     if kind is not None and kind not in KINDS:
         *names, last = KINDS
-        near = nearest(kind, list(KINDS))
+        usual = _OTHER_NAMES.get(kind.lower().replace("_", "-"))
+        near = f"; that is `{usual}` here" if usual else nearest(kind, list(KINDS))
         raise CompressError(f"--kind: expected {', '.join(names)} or {last}, found {kind!r}{near}")
     if max_length is not None and max_length < 1:
         raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import CompressError, did_you_mean
-from ...files.paths import expand_home
+from ...files.paths import expand_home, yaml_here
 from ...spec.task import TaskSpec
 from .builtin import BUILTIN_TASKS
 
@@ -19,5 +19,9 @@ def resolve_task(name_or_path: str) -> tuple[TaskSpec, Path | None]:
 
         path = expand_home(name_or_path)
         return load(path, TaskSpec).read_from(path), path.parent
-    near = did_you_mean(name_or_path, list(BUILTIN_TASKS))
+    if own := yaml_here(name_or_path):
+        raise CompressError(
+            f"no task {name_or_path!r} comes with the package; the file is given with its suffix: {own}"
+        )
+    near = did_you_mean(name_or_path.lower(), list(BUILTIN_TASKS))
     raise CompressError(f"no task {name_or_path!r}, and no task file, which ends in .yaml{near}")

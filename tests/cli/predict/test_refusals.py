@@ -39,7 +39,7 @@ from compress.errors import CompressError
         ('text\n"a\n', ("--text", "text"), "check the quotes"),
         ("text,,\na,b,c\n", (), "in.csv: line 1: two columns have no name; delete them, or name each"),
         ("text\na\n", ("more",), "--input names the texts, and TEXT gives others"),
-        ("text\na\n", ("--json",), "--json: a file is answered in its own form; give --output FILE.jsonl for JSON"),
+        ("text\na\n", ("--json",), "--json: a file is answered in its own form; give --output FILE.jsonl for JSON\n"),
         ("id,text,id\n1,a,2\n", (), "in.csv: line 1: two columns are named 'id'; rename one"),
     ],
 )
@@ -112,6 +112,19 @@ def test_a_plain_text_file_is_refused_with_the_command_that_answers_its_lines(fo
     assert expected.endswith("--input: expected a .csv, .tsv or .jsonl file, found my reviews.txt")
     _, _, bundle, sign, file = shlex.split(command)
     assert (bundle, sign, file) == (str(folder), "<", str(path))
+    _, _, command = predict(folder, "--input", path, "--json").stderr.partition(
+        "; to answer its lines one by one, run: "
+    )
+    assert shlex.split(command)[1:] == ["predict", "--json", str(folder), "<", str(path)]
+
+
+def test_a_gold_label_that_only_looks_like_a_known_one_is_shown_by_its_characters(folder: Path, tmp_path: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    names = {**config["id2label"], "0": "\xe9t\xe9"}
+    (folder / "config.json").write_text(json.dumps(config | {"id2label": names, "label2id": {}}))
+    (tmp_path / "in.csv").write_text("text,gold\na,e\u0301te\u0301\n", encoding="utf-8")
+    done = predict(folder, "-i", tmp_path / "in.csv", "--label", "gold")
+    assert r"gold: unknown label 'e\u0301te\u0301': it looks like '\xe9t\xe9', and its characters" in done.stderr
 
 
 def test_a_file_with_a_header_alone_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import torch
 from checkpoint_refusals import refused
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from compress.corpus.vocabulary import byte_level
 from compress.errors import CompressError
 from compress.models.checkpoints import folders
-from compress.models.checkpoints.folders import load_classifier, load_tokenizer
+from compress.models.checkpoints.folders import has_head, load_classifier, load_tokenizer
 from compress.models.checkpoints.weights import weight_files
 from compress.models.dimensions import read_config
 from compress.spec.kinds import KindName
@@ -47,9 +48,6 @@ def test_a_pickle_is_never_opened(folder: Path):
     )
     (folder / "bundle.json").write_text("{}")
     refused(lambda: weight_files(folder), "expected model.safetensors; found a bundle, whose weights are in ONNX")
-    (folder / "bundle.json").unlink()
-    (folder / "adapter_config.json").write_text("{}")
-    refused(lambda: weight_files(folder), "found an adapter: merge it into its base model")
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")
     message = "found pytorch_model.bin, a pickle, which can run code when loaded: convert it to safetensors"
     for call in (
@@ -57,6 +55,27 @@ def test_a_pickle_is_never_opened(folder: Path):
         lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False),
     ):
         refused(call, f"{folder}: expected model.safetensors; {message}")
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "bin"])
+def test_an_adapter_alone_is_to_be_merged(folder: Path, suffix: str):
+    (folder / "model.safetensors").rename(folder / f"adapter_model.{suffix}")
+    (folder / "adapter_config.json").write_text("{}")
+    refused(lambda: weight_files(folder), f"{folder}: expected model.safetensors; found an adapter, without the model")
+    (folder / "pytorch_model.bin").touch()
+    refused(lambda: weight_files(folder), "a pickle, which can run code when loaded: convert it to safetensors")
+
+
+@pytest.mark.parametrize(("prefix", "owner"), [("_orig_mod.", "compiled by torch"), ("module.", "in DataParallel")])
+def test_weights_saved_in_a_wrapper_name_it(folder: Path, prefix: str, owner: str):
+    names = load_file(folder / "model.safetensors")
+    save_file({prefix + name: weight for name, weight in names.items()}, folder / "model.safetensors")
+    with pytest.raises(CompressError) as caught:
+        has_head(folder, read_config(folder), "classification")
+    assert str(caught.value).startswith(
+        f"{folder}: the names of its weights begin with `{prefix}`: a model {owner} was saved"
+    )
+    assert f"MODEL.{prefix}save_pretrained(FOLDER)" in str(caught.value)
 
 
 @pytest.mark.parametrize("kept", [0, 5, 100, 0.5, -1])

@@ -216,6 +216,7 @@ def test_regression_is_compared_with_a_constant(
         (("LABEL_0", "label_1"), ("no", "yes"), None),
         (("negative", "positive"), ("0", "1"), None),
         (("LABEL_1", "LABEL_0"), ("LABEL_0", "LABEL_1"), (1, 0)),
+        (("e\u0301t\xe9", "No"), ("no", "\xe9t\xe9"), (1, 0)),
         (("anything",), (), None),
     ],
 )
@@ -247,6 +248,36 @@ def test_labels_that_disagree(checkpoint_labels: tuple[str, ...], task: tuple[st
     with pytest.raises(CompressError) as caught:
         label_order(checkpoint_labels, task, kind="classification" if task else "regression", where="here")
     assert str(caught.value).startswith(f"here: {message}")
+
+
+@pytest.mark.parametrize(
+    ("checkpoint_labels", "task", "advice"),
+    [
+        (
+            ("bill", "refund"),
+            ("N/A", "bill", "refund"),
+            "; only the task has 'N/A': correct its rows of train if these are mistakes;",
+        ),
+        (
+            ("a", "bill", "refund"),
+            ("a", "bill", "refuns"),
+            "; only the task has 'refuns': .*; only the checkpoint has 'refund': if train lacks",
+        ),
+        (
+            ("a", "b", "c"),
+            ("a", "b"),
+            "; only the checkpoint has 'c': if train lacks them, list all as `labels` in a task file;",
+        ),
+        (
+            ("\xe9", "b"),
+            ("b", "e\u0301", "\xe9"),
+            r"; the task has 'e\\u0301', '\\xe9', which are one label to the checkpoint: write them alike;",
+        ),
+    ],
+)
+def test_labels_that_disagree_in_part_are_named(checkpoint_labels: tuple[str, ...], task: tuple[str, ...], advice: str):
+    with pytest.raises(CompressError, match=f"{advice}.* --refit trains a new head$"):
+        label_order(checkpoint_labels, task, kind="classification", where="here")
 
 
 def test_tags_of_another_scheme_are_named():

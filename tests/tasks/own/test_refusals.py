@@ -156,6 +156,15 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
     assert "\n" not in str(caught.value)
 
 
+def test_a_column_of_labels_is_not_suggested_for_texts(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("Ticket Body,Intent\n" + "where is it,bill\nI paid,refund\n" * 4)
+    with pytest.raises(
+        CompressError, match=r"no column 'text'; name one of 'Ticket Body', 'Intent' with --text, or let"
+    ):
+        own_task(OwnFiles(tmp_path / "a.csv", tmp_path / "b.csv", "text", label="Intent"))
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -166,10 +175,17 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
         ({"dev": "a.csv"}, "--train: expected a file of labelled examples beside --dev"),
         ({"text": "review"}, "--text describes files of your own: expected --train FILE and --dev FILE with it"),
         (
+            {"max_length": 64},
+            "--max-length describes files of your own: .* with it; a task file has `max_length` instead$",
+        ),
+        ({"pair": "b"}, "; a task file has `text` instead$"),
+        (
             {"train": "a", "dev": "b", "kind": "sorting"},
             f"--kind: expected classification, multilabel, .* or {[*KINDS][-1]}, found 'sorting'",
         ),
         ({"train": "a", "dev": "b", "kind": "multi-label"}, "found 'multi-label'; did you mean `multilabel`"),
+        ({"train": "a", "dev": "b", "kind": "multiclass"}, "found 'multiclass'; that is `classification` here$"),
+        ({"train": "a", "dev": "b", "kind": "Token_Classification"}, "; that is `tagging` here$"),
         ({"train": "a", "dev": "b", "max_length": 0}, "--max-length: expected at least 1 token, found 0"),
     ],
 )

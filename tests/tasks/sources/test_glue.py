@@ -142,6 +142,8 @@ def test_resolve_task_by_name() -> None:
         CompressError, match=re.escape("no task 'sst-2', and no task file, which ends in .yaml; did you mean `sst2`?")
     ):
         resolve_task("sst-2")
+    with pytest.raises(CompressError, match="did you mean `sst2`"):
+        resolve_task("SST-2")
 
 
 @pytest.mark.shared

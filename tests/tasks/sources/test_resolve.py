@@ -72,6 +72,12 @@ def test_mistakes_in_a_task_file(file: Path) -> None:
         resolve_task(str(file.parent / "none.yaml"))
 
 
+def test_a_task_file_named_without_its_suffix(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent)
+    with pytest.raises(CompressError, match=r"^no task 'mine' comes with the package; .* with its suffix: mine\.yaml$"):
+        resolve_task("mine")
+
+
 def test_a_synthetic_task_with_the_wrong_number_of_columns() -> None:
     spec = BUILTIN_TASKS["toy-sentiment"]
     wrong = spec.model_copy(update={"synthetic": Synthetic(generator="entailment", train=9, dev=3)})
