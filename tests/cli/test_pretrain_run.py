@@ -77,6 +77,7 @@ def test_what_learnt_nothing_is_said_again_where_it_is_cached_and_a_run_without_
     code, _, error = cli(*arguments, *settings, *(("--bench-runs", "1") if timed else ("--no-bench",)))
     assert code == 0, error
     assert "teacher scores" in error
+    assert "(--set finetune.max_steps=N)" in " ".join(error.split())  # more epochs would change nothing
     (file,) = (tmp_path / "runs").glob("int8-*/result.json")
     before = json.loads(file.read_text())
     assert bool(before["models"][0]["onnx"]) == timed

@@ -15,7 +15,7 @@ from compress.model_choice import Limits
 from compress.report import markdown_table, summary_table, write_report
 from compress.report.page import page_of, tasks_of
 from compress.report.recommendation import recommend
-from compress.report.sections.overview import guess_sentences, over_tasks
+from compress.report.sections.overview import _longer, guess_sentences, over_tasks
 from compress.results import ModelResult, Result, write_result
 
 ResultMaker = Callable[..., Result]
@@ -198,3 +198,16 @@ def test_a_page_is_drawn_again_where_any_code_changed(
     monkeypatch.setattr("compress.report.running_code", lambda: other)
     write_report([fake()], tmp_path)
     assert page.read_text(encoding="utf-8") != before
+
+
+@pytest.mark.parametrize(
+    ("info", "setting"),
+    [
+        ({"steps": 60, "spec": {"epochs": 4.0, "max_steps": 60}}, "max_steps=600"),
+        ({"steps": 40, "spec": {"epochs": 4.0, "max_steps": 60}}, "epochs=10"),
+        ({"steps": 40, "spec": {"epochs": 8.0, "max_steps": None}}, "epochs=16"),
+        ({}, "epochs=10"),
+    ],
+)
+def test_a_setting_that_trains_longer(info: dict[str, Any], setting: str) -> None:
+    assert _longer([info]) == setting

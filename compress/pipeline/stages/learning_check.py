@@ -34,8 +34,13 @@ def warn_if_nothing_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, con
         other = ", give a pre-trained teacher (--teacher)" if _has_random_weights(plan, node) else ""
         context.notice(
             f"{name} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
-            f"it has learnt nothing{way} train longer (--set {node.stage}.epochs=N){other}, or look at the data"
+            f"it has learnt nothing{way} train longer (--set {node.stage}.{_limit(node, artifact.info)}=N){other}, or look at the data"
         )
+
+
+def _limit(node: Node[Spec], info: dict[str, Any]) -> str:
+    """Return the setting that ended the training: more epochs change nothing once `max_steps` is reached."""
+    return "max_steps" if info.get("steps", 0) == getattr(node.spec, "max_steps", None) else "epochs"
 
 
 def _has_random_weights(plan: Plan, node: Node[Spec]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...results.fidelity import Delta
 from ...stats.significance import recorded_over_tasks
@@ -18,6 +18,7 @@ from .costs import Cost, compression, format_cost, unit_of
 from .differences import difference_cell
 from .sentences import teacher_word
 
+_LONGER = 10  # epochs, or times as many steps
 _ALL_RIGHT = 100 - 1e-6  # points, less rounding
 READING = (
     "Over tasks, a mean counts each task alike. Its interval takes the tasks' examples as independent: the distances to the ends of the "
@@ -122,14 +123,24 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
     if all_guessed:
         if guess > _ALL_RIGHT:
             return f"{title}: {task.teacher} has {score}, {reason}: no score there tells models apart"
-        trained = any(stage.kind.startswith("finetune ") for result in task.results for stage in result.stages)
+        trained = [
+            stage.info for result in task.results for stage in result.stages if stage.kind.startswith("finetune ")
+        ]
         remedy = (
-            "train it longer, e.g. --set finetune.epochs=10"
+            f"train it longer, e.g. --set finetune.{_longer(trained)}"
             if trained
             else "check that columns and labels are the right ones; --refit fine-tunes it again"
         )
         return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; {remedy}"
     return f"{title} does not count in means over tasks: {task.teacher} has {score} there, {reason}"
+
+
+def _longer(trained: Sequence[Mapping[str, Any]]) -> str:
+    """Return a setting with which the trainings that left these records would have been longer."""
+    specs = [info.get("spec") or {} for info in trained]
+    if any(info.get("steps", 0) == spec.get("max_steps") for info, spec in zip(trained, specs, strict=True)):
+        return f"max_steps={_LONGER * max(spec.get('max_steps') or 1 for spec in specs)}"
+    return f"epochs={max(_LONGER, *(round(2 * float(spec.get('epochs') or 1)) for spec in specs), 0)}"
 
 
 def left_out_sentences(tasks: Sequence[Task]) -> list[str]:
