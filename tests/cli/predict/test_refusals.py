@@ -236,3 +236,14 @@ def test_streams_that_were_closed_are_named(
     ended = subprocess.run(["sh", "-c", f"exec {closed}>&-; {command}"], capture_output=True, text=True, timeout=120)
     assert ended.returncode == (2 if expected else 0), ended.stderr
     assert "Traceback" not in ended.stderr and (expected is None or expected in ended.stderr)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_stdout_that_cannot_hold_a_text_is_refused_in_one_line(folder: Path, encoding: str) -> None:
+    command = [sys.executable, "-m", "compress", "predict", str(folder), "--json", "the plain film", "日本"]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False)
+    assert (done.returncode, done.stdout.count("\n")) == (2, 1), done.stderr
+    assert done.stderr == (
+        f"error: stdout: expected text that can be written in {encoding}, found \\u65e5; set PYTHONIOENCODING=utf-8\n"
+    )
