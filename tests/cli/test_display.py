@@ -189,4 +189,4 @@ def test_a_command_and_its_answers_where_stdout_takes_ascii_alone(tmp_path: Path
     )
     done = subprocess.run([*command, "predict", "bag", "a b"], env=environment, **words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: the answers: expected text that can be written in ascii, found \\xe9; set")
+    assert done.stderr.startswith("error: stdout: expected text that can be written in ascii, found \\xe9; set")

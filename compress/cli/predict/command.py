@@ -176,12 +176,6 @@ def _print_answers(
     except BrokenPipeError:  # the reader has closed the pipe
         leave_stdout()
         return
-    except UnicodeEncodeError as error:
-        character = error.object[error.start].encode("ascii", "backslashreplace").decode()
-        raise CompressError(
-            f"the answers: expected text that can be written in {error.encoding}, found {character}; "
-            "set PYTHONIOENCODING=utf-8"
-        ) from None
     report_cut(model)
 
 
