@@ -62,11 +62,11 @@ def _shared_value(pairs: Sequence[tuple[Any, Hashable | None]]) -> list[tuple[An
 def _run_conditions(result: Result) -> str:
     """Return all that such runs have in common, except the machine, how they were timed, the plain text and the files of their
     checkpoints."""
-    how = [_may_saturate(result.machine), result.settings.get("precision"), _fixed_architectures(result)]
+    how = [_may_saturate(result.machine), result.settings.get("precision"), fixed_architectures(result)]
     return json.dumps([result.recipe, result.teachers, result.student, how], sort_keys=True, default=str)
 
 
-def _fixed_architectures(result: Result) -> dict[str, str]:
+def fixed_architectures(result: Result) -> dict[str, str]:
     """Return model -> architecture, of models whose cards decide it: a card of one name may have changed between runs. The shape of a
     pruned model, and the rows of a table of vectors, may differ by seed."""
     if any("prune" in stage for stage in result.recipe.get("stages", ())):
