@@ -19,6 +19,7 @@ from ..pipeline.results.resolved import resolved_recipe
 from ..processes import ranks
 from ..provenance import TeacherOrigin
 from ..report import find_predictions, load_answers
+from ..report.conditions import fixed_architectures
 from ..results import RESULT, Result
 from ..spec.recipe import Recipe
 from ..store import Store
@@ -30,8 +31,8 @@ _FOR_READERS = ("title", "paper", "description")
 
 @dataclass(frozen=True)
 class Rerun:
-    """A recorded result, and the request and plan of the run that makes it again. `changed`: settings that differ now, a line each.
-    `stored`: number of stages that are in the store before any work."""
+    """A recorded result, and the request and plan of the run that makes it again. `changed`: settings and shapes that differ now, a line
+    each. `stored`: number of stages that are in the store before any work."""
 
     recorded: Result
     request: Request
@@ -54,7 +55,8 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
     now = json.loads(json.dumps(with_display_paths(resolved_recipe(plan))))
     cache = Store.of_runs(own.root)
     stored = sum(cache.has(node.key) for node in plan.nodes)
-    return Rerun(recorded, own, plan, tuple(_changed_settings(_flat(recorded.recipe), _flat(now))), stored)
+    changed = (*_changed_settings(_flat(recorded.recipe), _flat(now)), *_changed_architectures(recorded, plan))
+    return Rerun(recorded, own, plan, changed, stored)
 
 
 def check_reruns(reruns: Sequence[Rerun], source: Path) -> None:
@@ -175,6 +177,14 @@ def _changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
     for name, value in then.items():
         if now.get(name) != value:
             yield f"{name}: {_format_value(value)} on record, {_format_value(now.get(name))} now"
+
+
+def _changed_architectures(recorded: Result, plan: Plan) -> Iterator[str]:
+    """Yield a line for each model whose card gives it another shape now: results do not record cards."""
+    for name, then in fixed_architectures(recorded).items():
+        now = str(plan.sizes.get(name, then))
+        if now != then:
+            yield f"architecture of {name}: {then} on record, {now} now"
 
 
 def _format_value(value: Any) -> str:

@@ -207,6 +207,14 @@ def test_a_student_that_a_recipe_names_beside_it_is_found(recorded: Callable[...
     assert reruns_here()[0].request.student == "report/distil-2l.yaml"
 
 
+def test_a_card_that_gives_another_shape_by_now_is_noted(recorded: Callable[..., Result]) -> None:
+    result = recorded(
+        "compress run int8 -t task.yaml --teacher bert-mini", Request(("int8",), ("task.yaml",), "bert-mini")
+    )
+    then, now = result.models[0].architecture, "4 x 128, 4 heads, FFN 512"
+    assert f"architecture of teacher: {then} on record, {now} now" in reruns_here()[0].changed
+
+
 def test_answers_on_record_that_cannot_be_read_are_told_before_any_work(recorded: Callable[..., Result]) -> None:
     recorded("compress run int8 -t task.yaml --teacher bert-mini", Request(("int8",), ("task.yaml",), "bert-mini"))
     Path("report/per_example.npz").write_bytes(b"none")

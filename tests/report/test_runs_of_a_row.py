@@ -12,6 +12,7 @@ from report_tables import column, only
 
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline
+from compress.provenance import Corpus
 from compress.report.grouping.groups import median_latency
 from compress.report.page import page_of, tasks_of
 from compress.report.sections import sentences
@@ -60,6 +61,25 @@ def test_students_of_one_name_and_other_layers_are_no_seeds_of_one_another(fake:
     by_stage = [run.model_copy(update={"recipe": {**run.recipe, "stages": stages}}) for run in changed.results]
     (pruned,) = only(by_stage).variants
     assert pruned.seeds == (0, 1)
+
+
+def test_runs_on_other_plain_text_are_rows_of_their_own(fake: Callable[..., Result]) -> None:
+    def on_text(run: Result, name: str, digest: str) -> Result:
+        return run.model_copy(update={"corpus": Corpus(names=(name,), fingerprint=digest * 32)})
+
+    def labels(*runs: Result) -> list[str]:
+        return [variant.label for variant in only(list(runs)).variants]
+
+    one, other = on_text(fake(), "a.txt", "0a"), on_text(fake(run="b"), "b.txt", "0b")  # of the same seed
+    assert labels(one, other) == ["distilbert (a.txt)", "distilbert (b.txt)"]
+    assert labels(one, on_text(fake(seed=1), "b.txt", "0b")) == ["distilbert (a.txt)", "distilbert (b.txt)"]
+    changed = on_text(fake(run="b"), "a.txt", "0b")
+    assert labels(one, changed) == [f"distilbert (text {digest * 4})" for digest in ("0a", "0b")]
+    assert labels(one, on_text(fake(seed=1), "elsewhere/a.txt", "0a")) == ["distilbert"]
+    assert labels(one, fake(seed=1)) == ["distilbert"]  # an older result may not record it
+    assert labels(one, other, fake(seed=1)) == [
+        *("distilbert (a.txt)", "distilbert (b.txt)", "distilbert (text not recorded)")
+    ]
 
 
 def test_without_predictions_seeds_go_by_their_spread_and_own_intervals(fake: Callable[..., Result]) -> None:

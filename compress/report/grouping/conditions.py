@@ -20,10 +20,12 @@ def timed_threads(results: Iterable[Result]) -> list[int]:
 
 
 def identities(results: Sequence[Result]) -> Sequence[Hashable]:
-    """Return what must agree for two runs to be seeds of one another. A run that was not timed, and an old result without recorded
-    checkpoint files, go with the others that agree in all else, if these were timed alike, or start from the same files; else they are on
-    their own. Seeds may be of several machines, if no more than one timed its runs and no seed is there twice."""
-    conditions = _with_machines(results, [_run_conditions(result) for result in results])
+    """Return what must agree for two runs to be seeds of one another. A run that was not timed, and an old result without recorded plain
+    text or checkpoint files, go with the others that agree in all else, if these were timed alike, or read the same text, or start from the
+    same files; else they are on their own. Seeds may be of several machines, if no more than one timed its runs and no seed is there
+    twice."""
+    texts = _shared_value([(_run_conditions(each), each.corpus and each.corpus.fingerprint) for each in results])
+    conditions = _with_machines(results, list(map(json.dumps, texts)))
     timings = _shared_value([(each, _timing(result)) for each, result in zip(conditions, results, strict=True)])
     return _shared_value(
         [
@@ -58,12 +60,13 @@ def _shared_value(pairs: Sequence[tuple[Any, Hashable | None]]) -> list[tuple[An
 
 
 def _run_conditions(result: Result) -> str:
-    """Return all that such runs have in common, except the machine, how they were timed and the files of their checkpoints."""
-    how = [_may_saturate(result.machine), result.settings.get("precision"), _fixed_architectures(result)]
+    """Return all that such runs have in common, except the machine, how they were timed, the plain text and the files of their
+    checkpoints."""
+    how = [_may_saturate(result.machine), result.settings.get("precision"), fixed_architectures(result)]
     return json.dumps([result.recipe, result.teachers, result.student, how], sort_keys=True, default=str)
 
 
-def _fixed_architectures(result: Result) -> dict[str, str]:
+def fixed_architectures(result: Result) -> dict[str, str]:
     """Return model -> architecture, of models whose cards decide it: a card of one name may have changed between runs. The shape of a
     pruned model, and the rows of a table of vectors, may differ by seed."""
     if any("prune" in stage for stage in result.recipe.get("stages", ())):

@@ -36,7 +36,7 @@ def row_labels(rows: Sequence[Sequence[Result]], known: Sequence[Machine]) -> li
             letters = _letters(seeds, ids)
             clock = f"; timed on {_letters(timed, ids)}" if several and timed and len(letters) > 1 else ""
             labels[index] = f"{labels[index]} [{letters}{clock}]"
-    for part in (lambda r: r.final.architecture, lambda r: str(r.settings.get("precision")), _timing):
+    for part in (*_CORPUS, lambda r: r.final.architecture, lambda r: str(r.settings.get("precision")), _timing):
         _tell_apart(labels, firsts, part)
     counts: dict[str, int] = {}
     for index, label in enumerate(labels):
@@ -53,6 +53,12 @@ def _tell_apart(labels: list[str], firsts: list[Result], part: Callable[[Result]
         if len({part(firsts[index]) for index in places}) > 1:
             for index in places:
                 labels[index] = f"{label} ({part(firsts[index])})"
+
+
+_CORPUS: tuple[Callable[[Result], str], ...] = (  # the names of its files, and what tells files of the same names apart
+    lambda result: ", ".join(result.corpus.names) if result.corpus else "text not recorded",
+    lambda result: f"text {result.corpus.fingerprint[:8]}" if result.corpus else "",
+)
 
 
 def _timing(result: Result) -> str:
