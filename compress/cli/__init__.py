@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import sys
@@ -139,6 +140,12 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (CompressError, Interrupted) as error:
         _exit_with_error(error)
+    except UnicodeEncodeError as error:
+        if not _is_of_stdout(error):
+            raise
+        character = error.object[error.start].encode("ascii", "backslashreplace").decode()
+        message = f"stdout: expected text that can be written in {error.encoding}, found {character}"
+        _exit_with_error(CompressError(f"{message}; set PYTHONIOENCODING=utf-8"))
     except Exception as error:
         if (stop := signals.interruption_behind(error)) is not None:
             _exit_with_error(stop)
@@ -151,6 +158,14 @@ def main() -> None:
         typer.echo(f"error: {message}", err=True)
         _empty_stdout()
         sys.exit(2)
+
+
+def _is_of_stdout(error: UnicodeEncodeError) -> bool:
+    """Whether stdout, with an encoding that is not UTF-8, could not hold the text. One encoding has several names."""
+    codec, own = (
+        codecs.lookup(name).name for name in (error.encoding, getattr(sys.stdout, "encoding", None) or "utf-8")
+    )
+    return codec == own != "utf-8"
 
 
 def _empty_stdout() -> None:

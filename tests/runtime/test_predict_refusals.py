@@ -225,12 +225,21 @@ def test_streams_that_were_closed_are_named(
     assert "Traceback" not in ended.stderr and (expected is None or expected in ended.stderr)
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_stdout_that_cannot_hold_a_text_is_refused_in_one_line(folder: Path, encoding: str) -> None:
-    command = [sys.executable, "-m", "compress", "predict", str(folder), "--json", "the plain film", "日本"]
+@pytest.mark.parametrize(
+    ("encoding", "words", "character", "lines"),
+    [
+        ("ascii", ["predict", "FOLDER", "--json", "the plain film", "日本"], "\\u65e5", 1),
+        ("latin-1", ["predict", "FOLDER", "--json", "the plain film", "日本"], "\\u65e5", 1),
+        ("ascii", ["list", "students"], "\\xd7", None),
+    ],
+)
+def test_a_stdout_that_cannot_hold_a_text_is_refused_in_one_line(
+    folder: Path, encoding: str, words: list[str], character: str, lines: int | None
+) -> None:
+    command = [sys.executable, "-m", "compress", *(str(folder) if word == "FOLDER" else word for word in words)]
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False)
-    assert (done.returncode, done.stdout.count("\n")) == (2, 1), done.stderr
-    assert done.stderr == (
-        f"error: stdout: expected text that can be written in {encoding}, found \\u65e5; set PYTHONIOENCODING=utf-8\n"
-    )
+    assert done.returncode == 2
+    assert lines is None or done.stdout.count("\n") == lines
+    wanted = f"stdout: expected text that can be written in {encoding}, found {character}; set PYTHONIOENCODING=utf-8"
+    assert done.stderr == f"error: {wanted}\n"

@@ -160,15 +160,13 @@ def _print_answers(
 ) -> None:
     from .answers import answers
     from .lines import json_line, plain_line, report_cut
-    from .rows import check_encodable
 
     read, kept = tee(examples)
     line = (json_line if json else plain_line)(model)
     answered = answers(model, read, window=window, aggregation=aggregation)
     try:
         for answer, example in zip(answered, kept, strict=False):  # answers end with the stream
-            with check_encodable("stdout", "; set PYTHONIOENCODING=utf-8"):
-                sys.stdout.write(f"{line(example, answer)}\n")
+            sys.stdout.write(f"{line(example, answer)}\n")
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed the pipe
         leave_stdout()

@@ -218,14 +218,14 @@ def suffix_of(path: Path, option: str, more: Sequence[str] = (), *, plain: str =
 
 
 @contextmanager
-def check_encodable(place: str, advice: str = "") -> Iterator[None]:
-    """Raise `CompressError`, whose message begins with `place`, if the file that is written to cannot encode a text's characters."""
+def check_encodable(row: Row) -> Iterator[None]:
+    """Raise `CompressError` if the file that the row is written to cannot encode its characters."""
     try:
         yield
     except UnicodeEncodeError as error:
         character = error.object[error.start].encode("ascii", "backslashreplace").decode()
         raise CompressError(
-            f"{place}: expected text that can be written in {error.encoding}, found {character}{advice}"
+            f"{row.place}: expected text that can be written in {error.encoding}, found {character}"
         ) from None
 
 
@@ -259,7 +259,7 @@ class Writer:
 
     def write(self, row: Row) -> None:
         """Write a row. Raises `CompressError` for one that the format cannot represent."""
-        with check_encodable(row.place):
+        with check_encodable(row):
             if self._suffix in DELIMITERS:
                 self._write_fields(row)
             else:

@@ -34,7 +34,7 @@ class WordWriter:
 
     def write(self, row: Row) -> None:
         words = zip(*row.values.values(), strict=True)
-        with check_encodable(row.place):
+        with check_encodable(row):
             self._file.write("".join("\t".join(fields) + "\n" for fields in words) + "\n")
 
 
