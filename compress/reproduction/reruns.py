@@ -19,7 +19,7 @@ from ..pipeline.results.resolved import resolved_recipe
 from ..processes import ranks
 from ..provenance import TeacherOrigin
 from ..report import find_predictions, load_answers
-from ..report.conditions import fixed_architectures
+from ..report.grouping.conditions import fixed_architectures
 from ..results import RESULT, Result
 from ..spec.recipe import Recipe
 from ..store import Store
