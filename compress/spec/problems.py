@@ -125,13 +125,12 @@ def _describe_problem(item: Any, where: Where, value: Any, document: Document, m
 def _settings_of_stages(name: str, data: Any, model: type[BaseModel]) -> list[str]:
     """Return the paths, as `--set` takes them, of the stages' fields with this name."""
     stages = data.get("stages") if isinstance(data, dict) else None
-    bodies = [stage if isinstance(stage, dict) else {stage: None} for stage in stages or () if stage]
     paths = []
-    for index, stage in enumerate(bodies):
-        ((kind, body), *_) = stage.items()
-        if name in schema.fields_at(model, data, ("stages", index, kind)):
+    for index, stage in enumerate(stages if isinstance(stages, tuple) else ()):
+        kind, body = next(iter(stage.items()), ("", None)) if isinstance(stage, dict) else (stage, None)
+        if isinstance(kind, str) and name in schema.fields_at(model, data, ("stages", index, kind)):
             own = body.get("name") if isinstance(body, dict) else None
-            paths.append(f"{own or kind}.{name}")
+            paths.append(f"{own if own and isinstance(own, str) else kind}.{name}")
     return paths
 
 

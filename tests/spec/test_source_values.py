@@ -127,3 +127,14 @@ def test_a_teacher_card_lists_no_values_for_students():
     assert validate(parse(head, "mine.yaml"), TeacherCard).finetune.epochs == (2.0, 3.0)
     expected = "mine.yaml:6: distill: epochs is a list, which is for `finetune`; give it one value"
     assert mistakes(head + "distill: {epochs: [2, 3]}\n", TeacherCard) == [expected]
+
+
+@pytest.mark.parametrize("stages", ["5", "true", "[[{distill: {}}]]", "{distill: {}}"])
+def test_a_setting_at_the_top_is_refused_beside_stages_that_cannot_be_read(stages):
+    problems = mistakes(f"{HEAD}epochs: 3\nstages: {stages}\n")
+    assert problems[0].startswith("mine.yaml:3: epochs: unknown key; known: ") and len(problems) == 2
+
+
+def test_a_stage_whose_name_is_no_text_goes_by_its_kind():
+    text = f"{HEAD}epochs: 3\nstages: [finetune, {{distill: {{name: [1]}}}}]\n"
+    assert mistakes(text)[0].endswith("a setting of stages: `finetune.epochs` or `distill.epochs`")
