@@ -75,7 +75,7 @@ def test_a_teacher_that_guesses_is_named_in_the_result(world: Path, result: Resu
     guessing = [
         f"teacher {teacher.name} scores {teacher.tuning_score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
         "it has learnt nothing and weighs as much in the teachers' mean as any other; leave it out, or train longer (--set "
-        f"finetune.epochs=N){advice[teacher.name]}, or look at the data"
+        f"finetune.max_steps=N){advice[teacher.name]}, or look at the data"
         for teacher in result.ensemble.teachers
         if teacher.tuning_score <= guess
     ]
