@@ -62,6 +62,12 @@ def print_in_any_encoding(*, in_json: bool = False) -> None:
         sys.stdout.reconfigure(errors=handler.__name__)
 
 
+def print_as_it_is() -> None:
+    """Undo `print_in_any_encoding`, for answers that are data: what stdout cannot encode is refused, unless PYTHONIOENCODING says else."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == spell_out.__name__:
+        sys.stdout.reconfigure(errors=os.environ.get("PYTHONIOENCODING", "").partition(":")[2] or "strict")
+
+
 def check_streams(*, reads: bool, writes: bool) -> None:
     """Raise `CompressError` if stdin, which is read, or stdout, which is written, was closed by the process that started this one."""
     if reads and sys.stdin is None:

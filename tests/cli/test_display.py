@@ -185,13 +185,15 @@ def test_json_is_whole_in_an_encoding_that_lacks_some_of_its_characters(tmp_path
     assert json.loads(done.stdout.decode("latin-1"))["bundle"] == str(folder)
 
 
-def test_a_command_and_its_answers_where_stdout_takes_ascii_alone(tmp_path: Path) -> None:
+def test_a_command_its_help_and_its_answers_where_stdout_takes_ascii_alone(tmp_path: Path) -> None:
     """Tables are spelt out; an answer is data, and refused."""
     command, words = [sys.executable, "-m", "compress"], {"capture_output": True, "text": True, "cwd": tmp_path}
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([*command, "list", "teachers"], env=environment, **words)
     assert (done.returncode, done.stderr) == (0, "")
     assert "BERT, 4 layers x 128, from random weights" in done.stdout
+    done = subprocess.run([*command, "predict", "-h"], env=environment, **words)
+    assert (done.returncode, done.stderr) == (0, "")
     folder = bag(tmp_path / "bag")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(
