@@ -128,8 +128,7 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         check_words(sys.argv[1:])
-        if sys.argv[1:2] != ["predict"]:  # whose answers are data, and stay as they are or are refused
-            print_in_any_encoding()
+        print_in_any_encoding(in_json="--json" in sys.argv and sys.argv[1:2] != ["predict"])
         code = app(args=sys.argv[1:], prog_name="compress", standalone_mode=False)
         if code:
             sys.exit(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -45,11 +46,26 @@ def spell_out(error: UnicodeError) -> tuple[str, int]:
     return "".join(_IN_ASCII.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text), error.end
 
 
-def print_in_any_encoding() -> None:
-    """Let stdout take tables and notices in an encoding without some of their characters, such as Latin-1, which has no minus sign."""
+def escape_in_json(error: UnicodeError) -> tuple[str, int]:
+    """As `spell_out`, for a JSON document: in its texts, which read as they are."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+def print_in_any_encoding(*, in_json: bool = False) -> None:
+    """Let stdout take tables and notices, or a JSON document, in an encoding without some of their characters, such as Latin-1, which has
+    no minus sign."""
     if isinstance(sys.stdout, TextIOWrapper) and "utf" not in sys.stdout.encoding.lower():
-        codecs.register_error(spell_out.__name__, spell_out)
-        sys.stdout.reconfigure(errors=spell_out.__name__)
+        handler = escape_in_json if in_json else spell_out
+        codecs.register_error(handler.__name__, handler)
+        sys.stdout.reconfigure(errors=handler.__name__)
+
+
+def print_as_it_is() -> None:
+    """Undo `print_in_any_encoding`, for answers that are data: what stdout cannot encode is refused, unless PYTHONIOENCODING says else."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == spell_out.__name__:
+        sys.stdout.reconfigure(errors=os.environ.get("PYTHONIOENCODING", "").partition(":")[2] or "strict")
 
 
 def check_streams(*, reads: bool, writes: bool) -> None:

@@ -175,13 +175,25 @@ def test_tables_can_be_printed_in_an_encoding_that_lacks_their_signs(monkeypatch
     assert stream.buffer.getvalue().decode("latin-1") == "-12.30 (-15.00 to +9.40) - 5.8× é \\u6728\n"  # type: ignore[attr-defined]
 
 
-def test_a_command_and_its_answers_where_stdout_takes_ascii_alone(tmp_path: Path) -> None:
+def test_json_is_whole_in_an_encoding_that_lacks_some_of_its_characters(tmp_path: Path) -> None:
+    folder = tmp_path / "“a” − \N{GRINNING FACE} é"
+    folder.mkdir()
+    (folder / "bundle.json").write_text("{}")
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "compress", "verify", str(folder), "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True)
+    assert json.loads(done.stdout.decode("latin-1"))["bundle"] == str(folder)
+
+
+def test_a_command_its_help_and_its_answers_where_stdout_takes_ascii_alone(tmp_path: Path) -> None:
     """Tables are spelt out; an answer is data, and refused."""
     command, words = [sys.executable, "-m", "compress"], {"capture_output": True, "text": True, "cwd": tmp_path}
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([*command, "list", "teachers"], env=environment, **words)
     assert (done.returncode, done.stderr) == (0, "")
     assert "BERT, 4 layers x 128, from random weights" in done.stdout
+    done = subprocess.run([*command, "predict", "-h"], env=environment, **words)
+    assert (done.returncode, done.stderr) == (0, "")
     folder = bag(tmp_path / "bag")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(

@@ -16,7 +16,7 @@ import typer
 from ...errors import CompressError
 from ...files.tabular import CONLL, DELIMITERS, not_utf8
 from ..options import Bundle, RuntimeThreads, path_option
-from ..screen import check_streams, leave_stdout, lines_of_stdin
+from ..screen import check_streams, leave_stdout, lines_of_stdin, print_as_it_is
 
 if TYPE_CHECKING:
     from .answers import Model
@@ -141,6 +141,8 @@ def predict(
     )
     piped = not texts or texts == ["-"]
     check_streams(reads=piped and source is None, writes=output is None)
+    if output is None:
+        print_as_it_is()
     unit = model.settings.kind.unit
     if pair is not None and unit == "word":
         raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
