@@ -95,8 +95,8 @@ FAULTS = (
     Fault(
         "differences have the other sign",
         "stats/significance.py",
-        "points, (low, high) = observed.mean(), _interval_ends(observed, resampled, shared)",
-        "points, (low, high) = -observed.mean(), _interval_ends(-observed, -resampled, shared)",
+        "points, (low, high) = observed.mean(), _interval_ends(observed, resampled, shared, largest)",
+        "points, (low, high) = -observed.mean(), _interval_ends(-observed, -resampled, shared, largest)",
         "tests/stats/test_significance.py tests/report",
     ),
     Fault(
