@@ -12,11 +12,11 @@ Place = tuple[Path, Result]  # a file, and a result in it
 
 def without_copies(places: Sequence[Place]) -> list[Place]:
     """Return `places` without those in reports whose run's own folder is among them too."""
-    own = {_run_of(result) for file, result in places if _is_own(file, result)}
-    return [(file, result) for file, result in places if _is_own(file, result) or _run_of(result) not in own]
+    own = {run_of(result) for file, result in places if _is_own(file, result)}
+    return [(file, result) for file, result in places if _is_own(file, result) or run_of(result) not in own]
 
 
-def _run_of(result: Result) -> tuple[str, str, tuple[str, ...]]:
+def run_of(result: Result) -> tuple[str, str, tuple[str, ...]]:
     """Return what identifies a run: its name and its kind of machine, as two machines give a run the same name."""
     return result.run, result.machine.cpu, result.machine.isa
 

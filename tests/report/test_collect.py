@@ -41,6 +41,10 @@ def test_runs_beside_a_report_are_read_with_it(
     later = first.model_copy(update={"noise": ()})  # timed again since
     write_result(later, tmp_path / "runs" / first.run)
     assert later in collect([tmp_path / "runs"])
+    elsewhere = first.model_copy(update={"machine": first.machine.model_copy(update={"cpu": "another"})})
+    write_report([first, elsewhere], tmp_path / "runs")
+    read = collect([tmp_path / "runs"])
+    assert len(read) == 3 and later in read and elsewhere in read  # a run of the same name, on another machine
     write_report([first], tmp_path / "runs" / first.run / "report")
     (tmp_path / "runs" / first.run / MODELS).touch()
     assert collect([tmp_path / "runs" / first.run]) == [later]

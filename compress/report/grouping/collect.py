@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import CompressError
 from ...results import ABLATION, MODELS, RESULT, SEVERAL, Result, read_results
-from ...results.copies import without_copies
+from ...results.copies import run_of, without_copies
 from .labels import is_timed, machine_of
 
 # Fields in which two results of the same artefacts differ if they were requested in different ways.
@@ -34,8 +34,8 @@ def collect(paths: Sequence[Path]) -> list[Result]:
     for path in paths:
         runs, copies = _files(Path(path))
         own = without_copies([(file, result) for file in runs for result in read_results(file)])
-        names = {result.run for _, result in own}
-        more = [(file, result) for file in copies for result in read_results(file) if result.run not in names]
+        known = {run_of(result) for _, result in own}
+        more = [(file, result) for file in copies for result in read_results(file) if run_of(result) not in known]
         for file, result in own + more:
             text = result.model_dump_json(exclude=_INCIDENTAL)
             results.setdefault(text, result)
