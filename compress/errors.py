@@ -77,7 +77,7 @@ def nearest(name: str, known: list[str], *, cutoff: float = 0.6) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
-    return next((f"; did you mean `{name}`?" for name in near), "")
+    return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def encoded_otherwise(name: str, known: Iterable[str]) -> str | None:

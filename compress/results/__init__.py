@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .copies import is_report
 from .latency import Latency, Runtime
 from .result import (
     ABLATION,
@@ -24,7 +25,6 @@ from .result import (
     Result,
     StageRecord,
     TaskInfo,
-    is_report,
     read_result,
     read_results,
     write_result,

@@ -62,6 +62,11 @@ class Machine(Record):
     os: str
     gpu: str | None = None
 
+    @property
+    def kind(self) -> str:
+        """What identifies a kind of machine: its CPU and the vector extensions."""
+        return f"{self.cpu}|{','.join(self.isa)}"
+
     @classmethod
     def here(cls) -> Machine:
         """Return the machine of this process, without importing torch."""
@@ -290,9 +295,3 @@ def _validate_result(file: Path, document: Any, where: tuple[str | int, ...] = (
         place = ".".join(map(str, parts)) or "the document"
         problem = first.get("ctx", {}).get("error") or first["msg"]
         raise CompressError(f"{file}: not a result of schema {SCHEMA}: {place}: {problem}") from None
-
-
-def is_report(folder: Path) -> bool:
-    """Whether `report.md` in `folder` is one that this tool wrote."""
-    page = folder / REPORT[0]
-    return page.is_file() and REPORT_MARK.encode() in page.read_bytes()[-200:]

@@ -29,7 +29,7 @@ def row_labels(rows: Sequence[Sequence[Result]], known: Sequence[Machine]) -> li
         for index, digest in zip(places, _differing_files([firsts[index] for index in places]), strict=True):
             labels[index] = f"{label} ({digest})" if digest else label
     if known:
-        ids = [identity_of(machine) for machine in known]
+        ids = [machine.kind for machine in known]
         clocks = [[seed for seed in seeds if is_timed(seed)] for seeds in rows]
         several = len({machine_of(seed) for timed in clocks for seed in timed}) > 1
         for index, (seeds, timed) in enumerate(zip(rows, clocks, strict=True)):
@@ -155,9 +155,4 @@ def is_timed(result: Result) -> bool:
 
 def machine_of(result: Result) -> str:
     """Return what identifies the kind of machine of a run."""
-    return identity_of(result.machine)
-
-
-def identity_of(machine: Machine) -> str:
-    """Return what identifies a kind of machine."""
-    return f"{machine.cpu}|{','.join(machine.isa)}"
+    return result.machine.kind

@@ -9,7 +9,7 @@ from ...results.timing import headline, warning_of
 from ...stats.flip_goals import in_words, outcome
 from ..grouping.conditions import timed_threads
 from ..grouping.groups import MAIN_SHAPES, Row, Shape, Task, baseline_word, seeds_in_words, title
-from ..grouping.labels import identity_of, letter, machine_of, name_of
+from ..grouping.labels import letter, machine_of, name_of
 from ..grouping.machines import by_task, lettered_machines, machines
 from ..text import numbers
 from ..text.words import join_words
@@ -159,7 +159,7 @@ def _machines_sentence(results: Sequence[Result]) -> str:
     """Return the letters of the machines, what was run on each, and whose times there are."""
     known, parts, clocks = machines(results), [], []
     for index, machine in enumerate(known):
-        here = [result for result in results if machine_of(result) == identity_of(machine)]
+        here = [result for result in results if machine_of(result) == machine.kind]
         ran = _tasks_and_seeds(here, results)
         parts.append(f"[{letter(index)}] {machine.cpu}: {ran}; trained in {_precisions(here)}.")
         clocks += [letter(index)] if timed_threads(here) else []
@@ -204,7 +204,10 @@ def busy(results: Sequence[Result], shapes: Collection[Shape]) -> list[str]:
 
 def _run_name(run: Result, results: Sequence[Result]) -> str:
     """Return the run's name; with its machine's letter or its threads, if another of `results` has the name, as one of another machine."""
-    namesakes, known = [other for other in results if other.run == run.run], list(map(identity_of, machines(results)))
+    namesakes, known = (
+        [other for other in results if other.run == run.run],
+        [machine.kind for machine in machines(results)],
+    )
     parts = [f"[{letter(known.index(machine_of(run)))}]"] if len(machines(namesakes)) > 1 else []
     if len(timed_threads(namesakes)) > 1:
         parts += [f"({count} thread{'s' if count > 1 else ''})" for count in timed_threads([run])]
