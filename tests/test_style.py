@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -36,9 +36,9 @@ def complaints() -> tuple[list[tuple[str, int, str]], list[str]]:
     names: list[tuple[str, int, str]] = []
     large = []
     for name, text in sources().items():
-        tree = ast.parse(text)
-        names += [(name, line, word) for line, word in vague(tree)]
-        large += [f"{name}: {what}" for what in oversize(text, tree)]
+        nodes = [*ast.walk(ast.parse(text))]
+        names += [(name, line, word) for line, word in vague(nodes)]
+        large += [f"{name}: {what}" for what in oversize(text, nodes)]
     return names, large
 
 
@@ -49,9 +49,9 @@ def snippets() -> Iterator[tuple[str, str]]:
             yield path.relative_to(ROOT).as_posix(), code
 
 
-def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def names(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield line and name of all that is named here: functions, classes, arguments, variables, attributes and aliases of imports."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield node.lineno, name
@@ -65,15 +65,15 @@ def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield getattr(node, "lineno", 0), name
 
 
-def vague(tree: ast.AST) -> list[tuple[int, str]]:
-    return [(line, name) for line, name in names(tree) if name.strip("_0123456789").lower() in FITS_ANYTHING]
+def vague(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
+    return [(line, name) for line, name in names(nodes) if name.strip("_0123456789").lower() in FITS_ANYTHING]
 
 
-def oversize(text: str, tree: ast.AST) -> list[str]:
+def oversize(text: str, nodes: Iterable[ast.AST]) -> list[str]:
     """Return what is too long: the file, and functions, whose signatures and docstrings do not count."""
     lines = len(text.splitlines())
     large = [f"{lines} lines, at most {MOST_LINES}"] if lines > MOST_LINES else []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             lines = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
@@ -107,17 +107,17 @@ def oversize(text: str, tree: ast.AST) -> list[str]:
     ],
 )
 def test_a_vague_name_is_seen_wherever_it_is_given(source: str) -> None:
-    assert vague(ast.parse(source))
+    assert vague(ast.walk(ast.parse(source)))
 
 
 def test_compounds_and_uses_are_no_vague_names() -> None:
-    assert not vague(ast.parse("made_by = rows.found\nprint(found, given_path)\nf(found=1)"))
+    assert not vague(ast.walk(ast.parse("made_by = rows.found\nprint(found, given_path)\nf(found=1)")))
 
 
 def test_what_is_too_long_is_seen() -> None:
     def sizes(body: int, rest: int) -> list[str]:
         text = 'def f(\n    a\n):\n    """A\n\n    B."""\n' + "    a\n" * body + "a\n" * rest
-        return oversize(text, ast.parse(text))
+        return oversize(text, ast.walk(ast.parse(text)))
 
     assert sizes(MOST_LINES_OF_A_BODY, MOST_LINES - MOST_LINES_OF_A_BODY - 6) == []
     assert sizes(MOST_LINES_OF_A_BODY + 1, 0) == ["1: the body of f has 51 lines, at most 50"]
@@ -132,7 +132,7 @@ def test_every_room_is_looked_at() -> None:
 
 def test_no_name_fits_just_any_value() -> None:
     where, _ = complaints()
-    where = where + [(name, line, word) for name, code in snippets() for line, word in vague(ast.parse(code))]
+    where = where + [(name, line, word) for name, code in snippets() for line, word in vague(ast.walk(ast.parse(code)))]
     assert [(name, word) for name, _, word in where if (name, word) in ON_FILE] == sorted(ON_FILE)
     others = [f"{name}:{line}: {word}" for name, line, word in where if (name, word) not in ON_FILE]
     assert not others, "name each for what it holds:\n" + "\n".join(others)

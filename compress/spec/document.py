@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,12 @@ def read_document(path: Path) -> Document:
 
 def parse(text: str, file: str, values: type[Loader] = Loader) -> Document:
     """As `read_document`, for a text; `file` is its name in messages, `values` reads its scalars."""
+    parsed = _parse_once(text, file, values)
+    return Document(file, deepcopy(parsed.data), dict(parsed.lines), dict(parsed.spellings))
+
+
+@lru_cache(maxsize=64)  # a command reads the same card several times, and PyYAML takes 20 ms for one
+def _parse_once(text: str, file: str, values: type[Loader]) -> Document:
     loader = None
     try:
         loader = values(text)

@@ -6,11 +6,13 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from hub_downloads import COMMIT, Endpoint, Repository, local_hub
+from typer.main import get_command
 from worlds import TASK
 
 if TYPE_CHECKING:
@@ -26,11 +28,15 @@ class Outcome(NamedTuple):
 Cli = Callable[..., Outcome]
 
 
+_get_command = cache(get_command)  # a process reads the signatures of all commands once, not for each test
+
+
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Cli]:
     """Call `compress ARGS…` as `main` does; return its exit code, stdout and stderr."""
     from compress.cli import main
 
+    monkeypatch.setattr("typer.main.get_command", _get_command)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def call(*arguments: object) -> Outcome:

@@ -15,9 +15,12 @@ from importlib import import_module
 from pkgutil import walk_packages
 from typing import NoReturn
 
+import vl_convert
+from drawing_child import Drawer
 from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
 import compress
+from compress.report.render import template
 from compress.tasks import wordpiece
 
 # The slowest imports of a run: with these done, a run of a tiny model takes half the time.
@@ -34,8 +37,6 @@ for library in (
     "optimum.utils",
     "rich.console",
     "scipy.optimize",
-    "vl_convert",
-    "jinja2",
     *(module.name for module in walk_packages(compress.__path__, "compress.") if module.name != "compress.__main__"),
 ):
     import_module(library)
@@ -43,6 +44,9 @@ for library in (
 os.fsync = lambda fd: None  # as in conftest.py
 wordpiece(300)  # the vocabulary of recipe_runs.TEACHER
 get_checkpoint_conversion_mapping("bert")
+for page in ("report.md.j2", "report.html.j2"):
+    template(page)
+vl_convert.vegalite_to_svg = Drawer().vegalite_to_svg
 gc.collect()
 gc.freeze()  # so that reference counting does not copy memory shared between the forks
 

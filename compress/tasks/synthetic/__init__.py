@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from ...errors import CompressError
 from ...spec.task import Synthetic
@@ -21,17 +22,22 @@ GENERATORS: dict[str, Callable[[Draw], Example]] = {
 }
 
 
-def generate(spec: Synthetic) -> dict[str, list[Example]]:
+def generate(spec: Synthetic) -> Mapping[str, tuple[Example, ...]]:
     """Return `train` and `dev`. No example occurs twice, and no sentence of dev is in train.
 
     Raises `CompressError` if the generator cannot make that many examples.
     """
-    make = GENERATORS[spec.generator]
+    return _generate(spec.generator, spec.seed, spec.train, spec.dev)
+
+
+@lru_cache(maxsize=4)  # a command reads both splits of a task several times
+def _generate(generator: str, seed: int, train_size: int, dev_size: int) -> Mapping[str, tuple[Example, ...]]:
+    make = GENERATORS[generator]
     seen: set[Example] = set()
-    train = _distinct(make, Draw(f"{spec.generator} train {spec.seed}"), spec.train, seen, set())
+    train = _distinct(make, Draw(f"{generator} train {seed}"), train_size, seen, set())
     sentences = {text for example in train for text in example[:-1]}
-    dev = _distinct(make, Draw(f"{spec.generator} dev {spec.seed}"), spec.dev, seen, sentences)
-    return {"train": train, "dev": dev}
+    dev = _distinct(make, Draw(f"{generator} dev {seed}"), dev_size, seen, sentences)
+    return {"train": tuple(train), "dev": tuple(dev)}
 
 
 def _distinct(
