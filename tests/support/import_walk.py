@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "compress"
@@ -39,12 +40,16 @@ def part_of(file: str) -> str:
     return file.split("/")[0].removesuffix(".py")
 
 
-def imports(path: Path) -> Iterator[Import]:
+@cache
+def imports(path: Path) -> tuple[Import, ...]:
     file = path.relative_to(PACKAGE).as_posix()
     package = ["compress", *path.relative_to(PACKAGE).parts[:-1]]
-    for node, when in walk(ast.parse(path.read_text(encoding="utf-8")), "start"):
-        for name in names(node, package):
-            yield Import(file, node.lineno, name, when)
+    statements = walk(ast.parse(path.read_text(encoding="utf-8")), "start")
+    return tuple(Import(file, node.lineno, name, when) for node, when in statements for name in names(node, package))
+
+
+def all_imports() -> list[Import]:
+    return [each for path in sources() for each in imports(path)]
 
 
 def walk(node: ast.AST, when: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
@@ -67,6 +72,3 @@ def names(node: ast.Import | ast.ImportFrom, package: list[str]) -> list[str]:
     base = package[: len(package) - node.level + 1] if node.level else []
     module = ".".join([*base, *(node.module or "").split(".")]).strip(".")
     return [f"{module}.{alias.name}" for alias in node.names]
-
-
-ALL = [each for path in sources() for each in imports(path)]
