@@ -213,22 +213,18 @@ def part_inside(name: str) -> str:
 @pytest.mark.parametrize("package", INSIDE)
 def test_imports_go_downward_inside_a_package_too(package: str):
     floor = {part: number for number, parts in enumerate(INSIDE[package]) for part in parts}
-    parts = {part_inside(item.file) for item in all_imports() if part_of(item.file) == package}
+    within = [item for item in all_imports() if part_of(item.file) == package]
+    parts = {part_inside(item.file) for item in within}
     assert parts <= floor.keys() | {"__init__"}, f"no floor inside {package} for {sorted(parts - floor.keys())}"
-    mine = [
-        item for item in all_imports() if part_of(item.file) == item.part == package and part_inside(item.file) in floor
-    ]
+    mine = [item for item in within if item.part == package and part_inside(item.file) in floor]
     wrong = [item for item in mine if floor.get(part_inside(item.name), 99) > floor[part_inside(item.file)]]
     assert mine
     assert not wrong, shown(wrong)
 
 
 def test_the_parts_of_floor_three_do_not_import_each_other():
-    wrong = [
-        item
-        for item in all_imports()
-        if {part_of(item.file), item.part} <= SEPARATE and item.part != part_of(item.file)
-    ]
+    apart = [item for item in all_imports() if {part_of(item.file), item.part} <= SEPARATE]
+    wrong = [item for item in apart if item.part != part_of(item.file)]
     assert not wrong, shown(wrong)
 
 

@@ -15,7 +15,7 @@ from ..files.paths import with_display_paths
 from ..pipeline import Listener, Plan, Request, plan_all, run_all
 from ..pipeline.preflight import preflight
 from ..pipeline.request import load_recipe, overrides_for
-from ..pipeline.results.resolved import resolved_recipe
+from ..pipeline.results.resolved import resolved_recipe, student_card
 from ..processes import ranks
 from ..provenance import TeacherOrigin
 from ..report import find_predictions, load_answers
@@ -55,7 +55,7 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
     now = json.loads(json.dumps(with_display_paths(resolved_recipe(plan))))
     cache = Store.of_runs(own.root)
     stored = sum(cache.has(node.key) for node in plan.nodes)
-    changed = (*_changed_settings(_flat(recorded.recipe), _flat(now)), *_changed_architectures(recorded, plan))
+    changed = (*_changed_settings(_flat(recorded.recipe), _flat(now)), *_changed_models(recorded, plan))
     return Rerun(recorded, own, plan, changed, stored)
 
 
@@ -179,8 +179,14 @@ def _changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
             yield f"{name}: {_format_value(value)} on record, {_format_value(now.get(name))} now"
 
 
-def _changed_architectures(recorded: Result, plan: Plan) -> Iterator[str]:
-    """Yield a line for each model whose card gives it another shape now: results do not record cards."""
+def _changed_models(recorded: Result, plan: Plan) -> Iterator[str]:
+    """Yield a line for each changed field of the student's card, and for each model whose card gives it another shape now."""
+    then, now = recorded.student_card, student_card(plan)
+    if then is not None and now is not None:
+        for name in dict.fromkeys((*then, *now)):
+            if then.get(name) != now.get(name):
+                values = f"{_format_value(then.get(name))} on record, {_format_value(now.get(name))} now"
+                yield f"{name} of the student's card: {values}"
     for name, then in fixed_architectures(recorded).items():
         now = str(plan.sizes.get(name, then))
         if now != then:

@@ -210,6 +210,9 @@ class Result(Record):
     recipe: RecipeRecord = Field(description="the resolved recipe")
     teacher: str
     student: str | None
+    student_card: dict[str, Any] | None = Field(
+        default=None, description="fields of the student's card; older results have none"
+    )
     seed: Seed
     task: TaskInfo
     machine: Machine

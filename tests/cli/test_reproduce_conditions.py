@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from compress.pipeline import Request, plan_all
+from compress.pipeline.results.resolved import student_card
 from compress.reproduction.conditions import (
     DECIDED_BY_TIMES,
     are_exact,
@@ -14,6 +16,7 @@ from compress.reproduction.conditions import (
     is_sized_by_times,
     timed_stages,
 )
+from compress.reproduction.reruns import _changed_models
 from compress.reproduction.verdicts import _figures, _Pair
 from compress.results import Result, read_results
 
@@ -125,3 +128,20 @@ def test_such_a_size_is_not_judged(recorded: Result, method: str, factor: float,
     (figure,) = (each for each in _figures(pair, result.final, exact=False) if each.name == "file_bytes")
     assert result.final.precision == "int8"
     assert (figure.verdict, figure.why) == (verdict, why)
+
+
+def test_fields_of_a_students_card_that_have_changed_are_noted(recorded: Result) -> None:
+    (plan,) = plan_all(Request(("distilbert",), ("toy-sentiment",), teacher="bert-mini"))
+    card = student_card(plan)
+    assert card is not None and card["copy_layers"] == "every_other"
+
+    def changed(**fields: Any) -> list[str]:
+        then = recorded.model_copy(update={"student_card": {**card, **fields}, "models": ()})
+        return [*_changed_models(then, plan)]
+
+    assert changed() == []
+    assert changed(copy_layers=[0, 3], init="prune") == [
+        "copy_layers of the student's card: [0, 3] on record, every_other now",
+        "init of the student's card: prune on record, nothing now",
+    ]
+    assert [*_changed_models(recorded.model_copy(update={"models": ()}), plan)] == []  # not on record

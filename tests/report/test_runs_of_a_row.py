@@ -63,6 +63,24 @@ def test_students_of_one_name_and_other_layers_are_no_seeds_of_one_another(fake:
     assert pruned.seeds == (0, 1)
 
 
+def test_students_of_one_name_and_another_start_are_no_seeds_of_one_another(fake: Callable[..., Result]) -> None:
+    def starting(run: Result, copied: Any, **fields: Any) -> Result:
+        return run.model_copy(update={"student_card": {"layers": 3, "copy_layers": copied, **fields}})
+
+    def labels(*runs: Result) -> list[tuple[str, tuple[int, ...]]]:
+        return [(variant.label, variant.seeds) for variant in only(list(runs)).variants]
+
+    one = starting(fake(), "every_other")
+    assert labels(one, starting(fake(seed=1), "every_other")) == [("distilbert", (0, 1))]
+    assert labels(one, starting(fake(seed=1), [0, 2, 4])) == [
+        ("distilbert (copy_layers=every_other)", (0,)), ("distilbert (copy_layers=[0, 2, 4])", (1,)),
+    ]  # fmt: skip
+    assert labels(one, starting(fake(seed=1), "every_other", init="prune")) == [
+        ("distilbert (init=as usual)", (0,)), ("distilbert (init=prune)", (1,)),
+    ]  # fmt: skip
+    assert labels(one, fake(seed=1)) == [("distilbert", (0, 1))]  # older results do not record it
+
+
 def test_runs_on_other_plain_text_are_rows_of_their_own(fake: Callable[..., Result]) -> None:
     def on_text(run: Result, name: str, digest: str) -> Result:
         return run.model_copy(update={"corpus": Corpus(names=(name,), fingerprint=digest * 32)})

@@ -37,7 +37,7 @@ from .fidelity import disagreements, fidelity, reliability_bins
 from .measure import BenchSettings, Model
 from .pruning import pruning_records
 from .reported import ReportedSource
-from .resolved import resolved_recipe, stage_settings
+from .resolved import resolved_recipe, stage_settings, student_card
 from .truncation import truncation_counts
 from .vocabulary import vocabulary_record
 
@@ -47,7 +47,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 12
+RESULT_VERSION = 13
 
 
 def result_key(plan: Plan) -> str:
@@ -102,6 +102,7 @@ def build_result(
         recipe=with_display_paths(resolved_recipe(plan)),
         teacher=plan.teacher.card.name,
         student=plan.student.name if plan.student else None,
+        student_card=student_card(plan),
         seed=plan.seed,
         task=task_info(plan, context, outputs.reported),
         machine=Machine.here(),

@@ -27,6 +27,11 @@ def resolved_recipe(plan: Plan) -> dict[str, Any]:
     return {**document, "teacher": teacher, **student, "precision": plan.precision, "stages": stages}
 
 
+def student_card(plan: Plan) -> dict[str, Any] | None:
+    """Return the fields of the student's card that decide its model; its own checkpoint is the result's `student_origin`."""
+    return plan.student.model_dump(mode="json", exclude={"name", "title", "checkpoint"}) if plan.student else None
+
+
 def _name_field(stage: Stage) -> dict[str, Any]:
     return {"name": stage.id} if stage.id != stage.kind else {}
 

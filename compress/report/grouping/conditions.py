@@ -21,16 +21,22 @@ def timed_threads(results: Iterable[Result]) -> list[int]:
 
 def identities(results: Sequence[Result]) -> Sequence[Hashable]:
     """Return what must agree for two runs to be seeds of one another. A run that was not timed, and an old result without recorded plain
-    text or checkpoint files, go with the others that agree in all else, if these were timed alike, or read the same text, or start from the
-    same files; else they are on their own. Seeds may be of several machines, if no more than one timed its runs and no seed is there
-    twice."""
+    text, checkpoint files or student's card, go with the others that agree in all else, if these were timed alike, or read the same text,
+    start from the same files, or have the same card; else they are on their own. Seeds may be of several machines, if no more than one
+    timed its runs and no seed is there twice."""
     texts = _shared_value([(_run_conditions(each), each.corpus and each.corpus.fingerprint) for each in results])
     conditions = _with_machines(results, list(map(json.dumps, texts)))
     timings = _shared_value([(each, _timing(result)) for each, result in zip(conditions, results, strict=True)])
-    return _shared_value(
+    starts = _shared_value(
         [
             (timing, None if (files := files_of(result)) is None else frozenset(files.items()))
             for result, timing in zip(results, timings, strict=True)
+        ]
+    )
+    return _shared_value(
+        [
+            (start, None if result.student_card is None else json.dumps(result.student_card, sort_keys=True))
+            for result, start in zip(results, starts, strict=True)
         ]
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from ...results import Machine, Result
 
@@ -36,7 +37,8 @@ def row_labels(rows: Sequence[Sequence[Result]], known: Sequence[Machine]) -> li
             letters = _letters(seeds, ids)
             clock = f"; timed on {_letters(timed, ids)}" if several and timed and len(letters) > 1 else ""
             labels[index] = f"{labels[index]} [{letters}{clock}]"
-    for part in (*_CORPUS, lambda r: r.final.architecture, lambda r: str(r.settings.get("precision")), _timing):
+    card = _card_fields(firsts)
+    for part in (*_CORPUS, lambda r: r.final.architecture, *card, lambda r: str(r.settings.get("precision")), _timing):
         _tell_apart(labels, firsts, part)
     counts: dict[str, int] = {}
     for index, label in enumerate(labels):
@@ -59,6 +61,19 @@ _CORPUS: tuple[Callable[[Result], str], ...] = (  # the names of its files, and 
     lambda result: ", ".join(result.corpus.names) if result.corpus else "text not recorded",
     lambda result: f"text {result.corpus.fingerprint[:8]}" if result.corpus else "",
 )
+
+
+def _card_fields(results: Sequence[Result]) -> Iterator[Callable[[Result], str]]:
+    """Yield, for each field of the students' cards, what says its value in a result, e.g. `copy_layers=[0, 3]`."""
+    for name in dict.fromkeys(name for result in results for name in result.student_card or ()):
+        yield partial(_card_field, name)
+
+
+def _card_field(name: str, result: Result) -> str:
+    if result.student_card is None:
+        return "student's card not recorded"
+    value = result.student_card.get(name, "as usual")
+    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 def _timing(result: Result) -> str:
