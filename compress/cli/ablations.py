@@ -9,6 +9,7 @@ import typer
 
 from ..files.paths import check_folder
 from ..processes import ranks
+from .completion import complete_recipe
 from .options import Fsdp, Json, OneOrMoreTasks, Quiet, Student, Teachers, path_option
 from .requests import OwnFileOptions, SeedOptions, TrainingOptions, request_of
 from .signatures import takes_records
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from ..pipeline import Request
     from ..report.ablation import Ablation
 
-Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="Recipe name or YAML file.", show_default=False)]
+Recipe = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="Recipe name or YAML file.", show_default=False, autocompletion=complete_recipe
+    ),
+]
 Rows = Annotated[
     list[str] | None,
     typer.Option(
