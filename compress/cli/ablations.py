@@ -99,9 +99,9 @@ def _run_ablation(recipe: str, labels: tuple[str, ...], request: Request, *, qui
 
 
 def _print_ablation(ablated: Ablation, written: list[Path]) -> None:
-    from ..report.ablation import ablation_table, findings
+    from ..report.ablation import ablation_table, findings, guesses
     from .screen import console
 
     console().print(ablation_table(ablated))
-    for line in (*findings(ablated), *written):
+    for line in (*guesses(ablated), *findings(ablated), *written):
         typer.echo(line)
