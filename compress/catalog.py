@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 from .errors import CompressError, did_you_mean
 from .fields import Spec
+from .files.catalogue import Kind, catalogue_folder, names
 from .files.paths import expand_home, yaml_here
 from .spec.document import path_from_cwd
 from .spec.quantization import Method
 from .spec.recipe import Recipe
 from .spec.source import load
 
-Kind = Literal["recipes", "teachers", "students"]
 Card = TypeVar("Card", bound=Spec)
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-
-def catalogue_folder(kind: Kind) -> Path:
-    """Return `compress/catalogue/<kind>` in an installed package, or `<kind>` beside the package in the source tree."""
-    package = Path(__file__).resolve().parent
-    installed = package / "catalogue" / kind
-    return installed if installed.is_dir() else package.parent / kind
 
 
 def load_recipe(
@@ -37,11 +29,6 @@ def load_recipe(
 def list_cards(kind: Kind, model: type[Card]) -> dict[str, Card]:
     """Return every card of the catalogue by name, sorted. Raises `CompressError` when one of them is wrong."""
     return {name: load_card(kind, name, model) for name in names(kind)}
-
-
-def names(kind: Kind) -> list[str]:
-    """Return the names in the catalogue, sorted, without reading the files."""
-    return sorted(path.stem for path in catalogue_folder(kind).glob("*.yaml"))
 
 
 def is_path(name_or_path: str | Path) -> bool:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from .catalog import KINDS, catalogue_folder
 from .errors import CheckFailed
 from .fields import Spec
+from .files.catalogue import KINDS, catalogue_folder
 from .processes import children
 from .store.hashing import canonical
 from .version import __version__

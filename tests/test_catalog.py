@@ -8,6 +8,7 @@ import yaml
 
 from compress import catalog
 from compress.errors import CompressError
+from compress.files import catalogue
 from compress.models.cards import StudentCard, TeacherCard, load_student, load_teacher
 from compress.pipeline.request import as_tuple
 from compress.spec.recipe import Recipe
@@ -154,7 +155,7 @@ def test_a_resolved_recipe_can_be_written_and_run_again(name: str, tmp_path: Pat
 def test_an_installed_package_has_its_own_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     package = tmp_path / "compress"
     (package / "catalogue" / "students").mkdir(parents=True)
-    monkeypatch.setattr(catalog, "__file__", str(package / "catalog.py"))
+    monkeypatch.setattr(catalogue, "__file__", str(package / "files" / "catalogue.py"))
     assert catalog.catalogue_folder("students") == package / "catalogue" / "students"
     assert catalog.catalogue_folder("recipes") == tmp_path / "recipes"
 

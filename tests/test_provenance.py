@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compress import __version__, provenance
-from compress.catalog import KINDS
+from compress.files.catalogue import KINDS
 from compress.provenance import Code
 
 ROOT = Path(__file__).parents[1]

@@ -118,6 +118,22 @@ def test_an_entity_never_runs_into_the_next_text() -> None:
     assert type_scores(np.eye(7)[[0, 3, 4, 0]], gold, NAMES)["PER"].entities == 2
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_entities_of_single_words_need_no_inside(seed: int) -> None:
+    """Neighbours of one type are entities of their own, in scores and in what is decoded."""
+    names, rng = ("O", "B-LOC", "B-PER", "I-PER"), np.random.default_rng(seed)
+    gold, answers = (rng.choice(4, 80, p=(0.3, 0.4, 0.2, 0.1)) for _ in range(2))
+    true, predictions = ([[names[label] for label in part] for part in ids.reshape(8, 10)] for ids in (gold, answers))
+    stored = concatenate_labels([*gold.reshape(8, 10)])
+    for strict, metric in ((False, "entity_f1"), (True, "entity_f1_strict")):
+        options: Any = {"mode": "strict", "scheme": IOB2} if strict else {}
+        expected = 100 * seqeval.f1_score(true, predictions, **options)
+        assert TagsHeadline((metric,), names)(np.eye(4)[answers], stored) == pytest.approx(expected, abs=1e-9)
+    spans = np.array([[0, 4], [5, 9]])
+    decoded = entities("Oslo Rome", spans, [Prediction("B-LOC", 0.9), Prediction("B-LOC", 0.8)], joined=True)
+    assert [(each.text, each.label) for each in decoded] == [("Oslo", "LOC"), ("Rome", "LOC")]
+
+
 def test_nothing_gold_and_nothing_given_is_no_division_by_zero() -> None:
     assert TagsHeadline(("entity_f1",), NAMES)(np.eye(7)[[0, 0]], concatenate_labels([np.array([0, 0])])) == 0
 

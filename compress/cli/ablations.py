@@ -9,6 +9,7 @@ import typer
 
 from ..files.paths import check_folder
 from ..processes import ranks
+from .completion import complete_recipe
 from .options import Fsdp, Json, OneOrMoreTasks, Quiet, Student, Teachers, path_option
 from .requests import OwnFileOptions, SeedOptions, TrainingOptions, request_of
 from .signatures import takes_records
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from ..pipeline import Request
     from ..report.ablation import Ablation
 
-Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="Recipe name or YAML file.", show_default=False)]
+Recipe = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="Recipe name or YAML file.", show_default=False, autocompletion=complete_recipe
+    ),
+]
 Rows = Annotated[
     list[str] | None,
     typer.Option(
@@ -93,9 +99,9 @@ def _run_ablation(recipe: str, labels: tuple[str, ...], request: Request, *, qui
 
 
 def _print_ablation(ablated: Ablation, written: list[Path]) -> None:
-    from ..report.ablation import ablation_table, findings
+    from ..report.ablation import ablation_table, findings, guesses
     from .screen import console
 
     console().print(ablation_table(ablated))
-    for line in (*findings(ablated), *written):
+    for line in (*guesses(ablated), *findings(ablated), *written):
         typer.echo(line)

@@ -10,6 +10,7 @@ import typer
 from ..files.paths import unambiguous_path
 from ..machine import MOST_THREADS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS
+from .completion import complete_recipe, complete_student, complete_task, complete_teacher
 
 
 def path_option(*names: str, metavar: str = "PATH", **words: Any) -> Any:
@@ -22,13 +23,19 @@ def path_argument(metavar: str, **words: Any) -> Any:
     return typer.Argument(metavar=metavar, parser=unambiguous_path, show_default=False, **words)
 
 
-Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
+Recipes = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RECIPE", help="Recipe names or YAML files.", show_default=False, autocompletion=complete_recipe
+    ),
+]
 OneOrMoreTasks = Annotated[
     list[str] | None,
     typer.Option(
         "--task",
         "-t",
         help="Task name or YAML file; repeatable, except in `search`. For your own files, use --train and --dev.",
+        autocompletion=complete_task,
     ),
 ]
 OWN_FILES = "Your own files, in place of a task"
@@ -99,6 +106,7 @@ Teachers = Annotated[
         help="Teacher card, checkpoint folder, or OWNER/NAME or OWNER/NAME@REVISION on the hub. Repeat for several: the student "
         "learns from the mean of their outputs. Default: the recipe's.",
         rich_help_panel="Models and stages",
+        autocompletion=complete_teacher,
     ),
 ]
 Student = Annotated[
@@ -107,6 +115,7 @@ Student = Annotated[
         help="Student card; for a pre-trained student with its own tokenizer, a checkpoint folder, or OWNER/NAME or "
         "OWNER/NAME@REVISION on the hub. Default: the recipe's for the teacher's depth.",
         rich_help_panel="Models and stages",
+        autocompletion=complete_student,
     ),
 ]
 Seeds = Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,14 +56,6 @@ def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
         },
         "outlook": [data_line(plan.task), str(training), *([memory] if memory else [])],
     }
-
-
-def training_total(plans: list[Plan], documents: list[dict[str, Any]], root: Path) -> str | None:
-    """Return a line on what several plans leave to train together; None for one plan, or if one needs the hub. `documents`: of `plans`."""
-    if len(plans) < 2 or any(document["data"] is None for document in documents):
-        return None
-    total = str(replace(estimate(plans, root, assume=True), smaller=None)).removeprefix("training: ")
-    return f"training of all {len(plans)} runs, what they share counted once: {total}"
 
 
 def plan_document(plan: Plan, root: Path) -> dict[str, Any]:

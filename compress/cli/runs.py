@@ -206,9 +206,13 @@ def _goals_met(result: Result) -> list[str]:
 
 @takes_records
 def plan(options: RunOptions) -> None:
-    """Show what `run` would do: stages, cache hits, sizes and FLOPs. Runs and writes nothing."""
+    """Show what `run` would do: stages, cache hits, sizes and FLOPs. Runs and writes nothing.
+
+    It takes the options of `run` and checks them. A note names those that change nothing of what is shown.
+    """
     from ..pipeline import plan_all
-    from .plans import plan_documents, print_plans, training_total
+    from .plan_totals import crowded_memory, training_total
+    from .plans import plan_documents, print_plans
 
     request, _ = _request(options)
     _report_place(request, options.report)
@@ -221,6 +225,30 @@ def plan(options: RunOptions) -> None:
         print_plans(documents)
         if total := training_total(plans, documents, request.root):
             typer.echo(total)
+    crowded = crowded_memory(plans, documents, request.root, options.jobs)
+    for line in filter(None, (crowded, _for_run_alone(options))):
+        typer.echo(f"note: {line}", err=True)
+
+
+def _for_run_alone(options: RunOptions) -> str | None:
+    """Return a line on the options that change nothing of a plan, None if there are none."""
+    values = {
+        **vars(options.limits),
+        "threads": options.training.threads,
+        "fsdp": options.fsdp or None,
+        "bench_threads": options.bench_threads,
+        "bench_runs": options.bench_runs,
+        "no_bench": options.no_bench or None,
+        "rebench": options.rebench or None,
+        "report": options.report,
+    }
+    names = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
+    if not names:
+        return None
+    from ..report.text.words import join_words
+
+    verb = "matters" if len(names) == 1 else "matter"
+    return f"{join_words(names)} {verb} to `run` alone: checked, and without effect on what a plan shows"
 
 
 @takes_records

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import CompressError
-from .options import LIMITS, path_argument, path_option
+from .options import LIMITS, UngroupedJson, path_argument, path_option
 from .requests import LimitOptions
 from .signatures import takes_records
 
@@ -99,6 +99,7 @@ def ship(
     push: Push = None,
     private: Private = False,
     triton: Triton = None,
+    json: UngroupedJson = False,
 ) -> None:
     """Write the bundle: ONNX files, tokenizer, config, model card and hashes."""
     from ..bundle import check_push, checked_model_folder, push_bundle, write_triton_model
@@ -110,17 +111,49 @@ def ship(
         check_push(push)
     if triton is not None:
         checked_model_folder(out, triton, force)
-    folder, model, precisions = _what_ships(run, source, limits.limits(), model, tuple(precision or ()))
+    folder, model, precisions, why = _what_ships(run, source, limits.limits(), model, tuple(precision or ()))
     how = {"model": model, "precisions": precisions, "force": force, "with_checkpoint": with_checkpoint}
     bundle = write_bundle(
         folder, out, store=store_of(folder, store), **how, licence=licence, base_model=base_model, name=name
     )
-    _print_notes(folder)
-    typer.echo(bundle)
+    notes = _notes(folder)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    places: dict[str, Any] = {"bundle": str(bundle), "triton": None, "pushed": None}
+    _print_place(bundle, json)
     if triton is not None:
-        typer.echo(write_triton_model(bundle, triton, force=force))
+        places["triton"] = str(write_triton_model(bundle, triton, force=force))
+        _print_place(places["triton"], json)
     if push is not None:
-        typer.echo(push_bundle(bundle, push, private=private))
+        places["pushed"] = push_bundle(bundle, push, private=private)
+        _print_place(places["pushed"], json)
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps(places | {"why": why, "notes": notes} | _contents(bundle), indent=1))
+
+
+def _print_place(place: Path | str, json: bool) -> None:
+    if not json:
+        typer.echo(place)
+
+
+def _contents(bundle: Path) -> dict[str, Any]:
+    """Return what the bundle holds: whose model it is, the graph of each precision, and the sizes of the files, in bytes."""
+    from ..bundle import read_bundle
+
+    info = read_bundle(bundle)
+    files = {path.relative_to(bundle).as_posix(): path.stat().st_size for path in bundle.rglob("*") if path.is_file()}
+    return {
+        "run": info.name,
+        "task": info.task.name,
+        "kind": info.task.kind,
+        "model": info.model,
+        "graphs": {precision: graph.model_dump(exclude={"requires"}) for precision, graph in info.graphs.items()},
+        "fastest": info.fastest,
+        "files": dict(sorted(files.items())),
+        "bytes": sum(files.values()),
+    }
 
 
 def store_of(run: Path, store: Path | None) -> Path:
@@ -130,18 +163,18 @@ def store_of(run: Path, store: Path | None) -> Path:
     return store or run.resolve().parent / STORE
 
 
-def _print_notes(run: Path) -> None:
-    """Print what the run noted on its data and models, such as that one has learnt nothing."""
+def _notes(run: Path) -> list[str]:
+    """Return what the run noted on its data and models, such as that one has learnt nothing."""
     from ..results import read_result
 
-    for notice in read_result(run).settings.get("notices") or ():
-        typer.echo(f"note: {notice}", err=True)
+    return list(read_result(run).settings.get("notices") or ())
 
 
 def _what_ships(
     run: Path | None, source: Path | None, limits: Limits | None, model: str | None, precisions: tuple[str, ...]
-) -> tuple[Path, str | None, tuple[str, ...]]:
-    """Return the run's folder, model and precisions: as given, or as --from and the limits choose them. Raises `CompressError`."""
+) -> tuple[Path, str | None, tuple[str, ...], str | None]:
+    """Return the run's folder, model and precisions, as given, and None; or as --from and the limits choose them, and why. Raises
+    `CompressError`."""
     from ..results import RESULT
 
     if source is None:
@@ -151,7 +184,7 @@ def _what_ships(
             raise CompressError(
                 f"{run}: limits choose among the models of --from; give --from {run}, or leave them out"
             )
-        return (run.parent if run.name == RESULT else run), model, precisions
+        return (run.parent if run.name == RESULT else run), model, precisions, None
     options = [name for name, value in (("RUN", run), ("--model", model), ("--precision", precisions)) if value]
     if options:
         raise CompressError(f"--from chooses the run and its model by the limits; leave out {' and '.join(options)}")
@@ -160,7 +193,7 @@ def _what_ships(
 
     shipment = shipment_of(source, limits or Limits())
     typer.echo(shipment.why, err=True)
-    return shipment.folder, shipment.model, shipment.precisions
+    return shipment.folder, shipment.model, shipment.precisions, shipment.why
 
 
 def checkpoint(

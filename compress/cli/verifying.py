@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import CheckFailed
+from .completion import complete_task
 from .options import Bundle, RuntimeThreads, Tuning, UngroupedJson, path_option
 from .requests import OwnFileOptions
 from .screen import leave_stdout
@@ -18,7 +19,10 @@ from .signatures import takes_records
 def verify(
     bundle: Bundle,
     own: OwnFileOptions,
-    task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="Recompute the scores on this task's reported split.", autocompletion=complete_task),
+    ] = None,
     data_dir: Annotated[Path | None, path_option(help="Folder of the task's data, to recompute scores.")] = None,
     tuning: Tuning = None,
     threads: RuntimeThreads = None,

@@ -61,7 +61,7 @@ def search(
     listener = listener or Listener()
     check_numbers(request)
     request, jobs = replace(request, jobs=1, threads=threads_of(request)), request.jobs
-    study = open_search(request, limits, axes)
+    study = open_search(request, limits, axes, listener)
     with Helpers(work_on, (request, limits, axes, trials), jobs - 1):
         finished = study.run(trials, _work(request, limits, listener))
     measured = [
@@ -85,14 +85,17 @@ def work_on(request: Request, limits: Limits, axes: Sequence[Axis], trials: int)
     open_search(request, limits, axes).run(trials, _work(request, limits, Listener()))
 
 
-def open_search(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
-    """Begin or continue the search in the request's root. Raises `CompressError` for wrong input, and for a folder of
-    another search; then nothing is written."""
+def open_search(request: Request, limits: Limits, axes: Sequence[Axis], listener: Listener | None = None) -> Search:
+    """Begin or continue the search in the request's root. The `listener`, if any, hears the notes on the data. Raises `CompressError` for
+    wrong input, and for a folder of another search; then nothing is written."""
     check_optuna()
     recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
     parts = _check_request(request, axes)
     plans = _plannable(request, axes)
     plan = next(iter(plans.values()))
+    if listener is not None:
+        for line in (*plan.task.data.notes, *plan.task.data.advice):
+            listener.notice(line)
     corpus = next((each.corpus for each in plans.values() if each.corpus is not None), None)
     identity = {
         "recipes": list(recipes.values),

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from rich.table import Table
-from runtime_toys import bag
 
 from compress.cli import display, screen
 from compress.cli.display import Display
@@ -185,8 +184,7 @@ def test_json_is_whole_in_an_encoding_that_lacks_some_of_its_characters(tmp_path
     assert json.loads(done.stdout.decode("latin-1"))["bundle"] == str(folder)
 
 
-def test_a_command_its_help_and_its_answers_where_stdout_takes_ascii_alone(tmp_path: Path) -> None:
-    """Tables are spelt out; an answer is data, and refused."""
+def test_a_command_and_its_help_where_stdout_takes_ascii_alone(tmp_path: Path) -> None:
     command, words = [sys.executable, "-m", "compress"], {"capture_output": True, "text": True, "cwd": tmp_path}
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([*command, "list", "teachers"], env=environment, **words)
@@ -194,11 +192,3 @@ def test_a_command_its_help_and_its_answers_where_stdout_takes_ascii_alone(tmp_p
     assert "BERT, 4 layers x 128, from random weights" in done.stdout
     done = subprocess.run([*command, "predict", "-h"], env=environment, **words)
     assert (done.returncode, done.stderr) == (0, "")
-    folder = bag(tmp_path / "bag")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(
-        json.dumps(config | {"id2label": {key: f"{name} \xe9" for key, name in config["id2label"].items()}})
-    )
-    done = subprocess.run([*command, "predict", "bag", "a b"], env=environment, **words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: stdout: expected text that can be written in ascii, found \\xe9; set")

@@ -18,8 +18,10 @@ from rich.console import Console
 
 from compress.catalog import names
 from compress.cli import _EXAMPLES, app
+from compress.cli.completion import TASKS
 from compress.cli.info import _cards, _table
 from compress.files.paths import unambiguous_path
+from compress.tasks import BUILTIN_TASKS
 
 ROOT = Path(__file__).parents[2]
 COMMAND: Any = typer.main.get_command(app)
@@ -74,11 +76,39 @@ def test_a_leading_tilde_is_expanded_in_every_path() -> None:
     assert [place for place, parser in paths.items() if parser is not unambiguous_path] == []
 
 
-def test_a_shell_completes_commands() -> None:
-    environment = {**os.environ, "_COMPRESS_COMPLETE": "complete_bash", "COMP_WORDS": "compress pl", "COMP_CWORD": "1"}
-    program = "import sys; sys.argv = ['compress']; from compress.cli import main; main()"
+def completed(words: str) -> list[str]:
+    """Return what bash is offered for the last of `words`. Checks that no card is read for it, nor a large library imported."""
+    count = len(words.split()) - (not words.endswith(" "))
+    environment = {**os.environ, "_COMPRESS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(count)}
+    slow = "print(*sorted({'compress.catalog', 'compress.tasks', 'numpy', 'torch', 'yaml'} & sys.modules.keys()), file=sys.stderr)"
+    program = f"import atexit, sys; sys.argv = ['compress']; atexit.register(lambda: {slow}); from compress.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
-    assert done.stdout.split() == ["plan"], done.stderr
+    assert done.stderr.strip() == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("compress run int8 distilbert-", ["distilbert-general", "distilbert-int8-qat"]),
+        ("compress ablate tinybert-s", ["tinybert-small"]),
+        ("compress run int8 --task toy-s", ["toy-sentiment", "toy-similarity"]),
+        ("compress verify b --task qq", ["qqp"]),
+        ("compress search int8 --teacher bert-mini-", ["bert-mini-256"]),
+        ("compress run logits --student distil-1", ["distil-1l"]),
+        ("compress run int8 --teacher ./", []),  # the shell then completes paths
+    ],
+)
+def test_a_shell_completes_names(words: str, offered: list[str]) -> None:
+    assert completed(words) == offered
+
+
+def test_a_shell_completes_the_tasks_that_there_are() -> None:
+    assert list(TASKS) == sorted(BUILTIN_TASKS)
+
+
+def test_a_shell_completes_commands() -> None:
+    assert completed("compress pl") == ["plan"]
     assert (
         "--install-completion"
         in subprocess.run(

@@ -140,6 +140,18 @@ def test_plan_computes_nothing_and_says_what_would_run(cli: Cli, tmp_path: Path)
     assert not out.exists()
 
 
+def test_a_plan_names_the_options_that_change_nothing_of_it(cli: Cli, tmp_path: Path) -> None:
+    arguments = ("plan", "int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--out", tmp_path / "runs")
+    plain = cli(*arguments, "--json", "--quiet", "--jobs", 2)
+    assert plain.code == 0 and plain.err == ""
+    more = ("--max-size-mb", 3, "--threads", 1, "--no-bench", "--report", tmp_path / "report")
+    noted = cli(*arguments, "--json", *more)
+    assert noted.out == plain.out and noted.err == (
+        "note: --max-size-mb, --threads, --no-bench and --report matter to `run` alone: checked, and without effect on what a plan shows\n"
+    )
+    assert cli(*arguments, "--bench-runs", 8).err.startswith("note: --bench-runs matters to `run` alone")
+
+
 def test_a_plan_shows_the_candidates_of_a_choice_and_their_steps(cli: Cli, tmp_path: Path) -> None:
     rates = ("--set", "finetune.learning_rate=[1e-4, 2e-4]", "--set", "finetune.batch_size=100")
     arguments = ("plan", "int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "-o", tmp_path / "runs", *rates)

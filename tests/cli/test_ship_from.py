@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from collections.abc import Callable
@@ -82,6 +83,24 @@ def test_what_the_run_noted_is_said_with_its_bundle(cli: Cli, world: Path) -> No
     write_result(result.model_copy(update={"settings": result.settings | {"notices": [learnt]}}), world)
     done = cli("ship", world, "-o", "out")
     assert done.code == 0 and Path(done.out.strip()) == Path("out").resolve() and f"note: {learnt}\n" in done.err
+
+
+def test_json_has_the_bundle_its_files_and_why_it_was_chosen(cli: Cli, world: Path) -> None:
+    result = read_result(world)
+    write_result(result.model_copy(update={"settings": result.settings | {"notices": ["mind the gap"]}}), world)
+    options = ("--max-latency-ms", 3, "-o", "out", "--triton", "models", "--json")
+    done = cli("ship", "--from", "report", *options)
+    printed, out = json.loads(done.out), Path("out").resolve()
+    assert done.code == 0 and done.err == f"{printed['why']}\nnote: mind the gap\n"
+    sizes = {path.relative_to(out).as_posix(): path.stat().st_size for path in out.rglob("*") if path.is_file()}
+    assert printed["files"] == sizes and printed["bytes"] == sum(sizes.values())
+    int8 = {"file": "onnx/model_quantized.onnx", "format": "dynamic", "unpadded": None}
+    assert list(printed["graphs"]) == ["fp32", "int8"] and printed["graphs"]["int8"] == int8
+    assert printed["fastest"] == "int8"
+    assert (printed["run"], printed["task"], printed["model"]) == (world.name, "toy-sentiment", "student")
+    assert printed["bundle"] == str(out) and printed["pushed"] is None and printed["notes"] == ["mind the gap"]
+    assert Path(printed["triton"]).is_dir()
+    assert json.loads(cli("ship", world, "-o", "again", "--json").out)["why"] is None
 
 
 def test_the_bundle_is_that_of_the_command_which_a_report_prints(

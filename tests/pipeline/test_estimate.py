@@ -19,7 +19,8 @@ from worlds import encoder_world
 
 import compress
 from compress.catalog import names
-from compress.cli.plans import plan_documents, training_total
+from compress.cli.plan_totals import training_total
+from compress.cli.plans import plan_documents
 from compress.errors import CompressError, Interrupted
 from compress.models.dimensions import dimensions
 from compress.pipeline import Listener, Request, plan_all, run_all

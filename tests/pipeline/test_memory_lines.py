@@ -12,6 +12,8 @@ from listeners import Notices
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
+from compress.cli.plan_totals import crowded_memory
+from compress.cli.plans import plan_documents
 from compress.pipeline import plan_all, run_all
 from compress.pipeline.estimate import estimate
 
@@ -61,6 +63,10 @@ def test_stages_side_by_side_need_the_memory_of_each(world: Path, monkeypatch: p
     assert forecast.fits(1) and not forecast.fits(2)
     line = forecast.memory_line(2)
     assert line is not None and line.endswith(": not enough for these at once; lower --jobs")
+    plans = plan_all(request)
+    documents = plan_documents(plans, request.root)
+    assert crowded_memory(plans, documents, request.root, jobs) == (line if jobs == 2 else None)
+    assert crowded_memory(plans, [documents[0], {**documents[1], "data": None}], request.root, jobs) is None
     heard = Notices()
     run_all(request, heard)
     assert (line in heard.notices) is (jobs == 2)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from ablation_rows import DROPS, Rows, ablated, toy_rows
+from guessing_teachers import guessing, on_mrpc
 from rich.console import Console
 
 from compress.errors import CompressError
@@ -21,6 +22,7 @@ from compress.report.ablation import (
     ablation_document,
     ablation_of,
     ablation_table,
+    guesses,
     write_ablation,
 )
 from compress.report.ablation.page import page_of
@@ -112,6 +114,26 @@ def test_one_seed_is_said_before_any_number(make_rows: Callable[..., Rows], tmp_
     ablation = ablated(make_rows(seeds=1), tmp_path)
     assert any("not that of training again" in warning for warning in page_of(ablation).warnings)
     assert "Mean of the tasks" not in {column.text for column in page_of(ablation).table.columns}
+
+
+def test_a_teacher_that_only_guesses_is_named_before_any_number(
+    fake: Callable[..., Result], make_rows: Callable[..., Rows], tmp_path: Path
+) -> None:
+    def guessed(label: str) -> Result:
+        plain = on_mrpc(fake, run=f"guessed-{label.replace(' ', '-')}")
+        recipe = {"name": "mine", "paper": None, "stages": [{"finetune": {}}]}
+        fields = {"models": plain.models[:2], "recipe": recipe}
+        return guessing(plain.model_copy(update=fields), tmp_path / "runs" / plain.run)
+
+    usual = {label: runs for label, runs in make_rows(seeds=1).items() if label in ("full", "without augment")}
+    alone = {label: [guessed(label)] for label in usual}
+    reason = "the teacher has 50.00{}, no more than the same answer for every text, 75.00"
+    expected = f"MRPC: {reason.format('')}, so there is nothing to compress; train it longer"
+    assert any(line.startswith(expected) for line in page_of(ablated(alone, tmp_path)).warnings)
+    assert guesses(ablated(usual, tmp_path)) == []
+    both = ablated({label: [*runs, *alone[label]] for label, runs in usual.items()}, tmp_path)
+    expected = f"MRPC counts in means over tasks all the same: {reason.format(' there')}."
+    assert guesses(both) == [expected] and expected in page_of(both).warnings
 
 
 def test_the_terminal_shows_differences_below_scores(make_rows: Callable[..., Rows], tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from guessing_teachers import guessing, on_mrpc
 
 from compress.errors import CompressError
 from compress.model_choice import Limits
@@ -16,31 +16,9 @@ from compress.report import markdown_table, summary_table, write_report
 from compress.report.page import page_of, tasks_of
 from compress.report.recommendation import recommend
 from compress.report.sections.overview import _longer, guess_sentences, over_tasks
-from compress.results import ModelResult, Result, write_result
+from compress.results import ModelResult, Result
 
 ResultMaker = Callable[..., Result]
-
-
-def on_mrpc(fake: ResultMaker, **changes: Any) -> Result:
-    task = fake(task="mrpc").task.model_copy(update={"metrics": ("accuracy",)})
-    return fake(task="mrpc").model_copy(update={"task": task, **changes})
-
-
-def guessing(result: Result, folder: Path) -> Result:
-    """Write a run on 40 texts, 30 of them positive: the teacher has 20 right; the student predicts only positive and has 30 right."""
-    gold = np.array([1] * 30 + [0] * 10)
-    answers = {"teacher": np.where(np.arange(40) % 2, gold, 1 - gold), "student": np.ones(40, dtype=int)}
-    arrays, models = {"gold/dev": gold}, []
-    for model in result.models:
-        arrays[f"{model.predictions}/dev"] = np.eye(2, dtype=np.float32)[answers[model.name]]
-        score = 100 * float(np.mean(answers[model.name] == gold))
-        changes = {"scores": {"dev": {"accuracy": score}}, "headline": score}
-        models.append(model.model_copy(update=changes))
-    folder.mkdir(parents=True)
-    np.savez(folder / "predictions.npz", allow_pickle=False, **arrays)
-    written = result.model_copy(update={"models": tuple(models)})
-    write_result(written, folder)
-    return written
 
 
 def test_a_task_that_the_teacher_only_guesses_does_not_count_in_means(

@@ -10,12 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from listeners import Notices
 from recipe_runs import TASK, TEACHER
 
 from compress.errors import CompressError
 from compress.files.paths import display_path
 from compress.model_choice import Limits, Measured, choose
 from compress.pipeline import Request
+from compress.results import ONE_TUNING_LABEL
 from compress.search import run as search_run
 from compress.search.identity import IDENTITY
 from compress.search.report import search_document, write_search
@@ -48,6 +50,14 @@ def test_an_override_is_for_the_recipes_that_have_its_stage(request_: Request) -
     open_search(request_, LIMITS, ())
     commands = [command_of(request_, {"recipe": recipe}, LIMITS) for recipe in ("vocabulary-int8", "distilbert")]
     assert ["distill.epochs=1" in command for command in commands] == [False, True]
+
+
+def test_what_a_run_notes_on_the_data_is_heard_before_the_trials(request_: Request, tmp_path: Path) -> None:
+    """As where no trial can be better than another on the tuning split."""
+    (tmp_path / "one.csv").write_text("sentence,label\nthe film is good .,positive\nthe film is fine .,positive\n")
+    heard = Notices()
+    open_search(replace(request_, tuning=tmp_path / "one.csv"), LIMITS, (), heard)
+    assert [note for note in heard.notices if note.startswith(f"{ONE_TUNING_LABEL}, 'positive'")]
 
 
 @pytest.mark.parametrize(("limits", "timed"), [(Limits(max_latency_ms=5.0), True), (Limits(max_size_mb=5.0), False)])

@@ -46,6 +46,15 @@ def test_a_word_a_line(tmp_path: Path, mark: str, suffix: str) -> None:
     assert len(data.train) + len(data.tuning) == 30 and len(data.tuning) >= 1
 
 
+def test_listed_labels_of_single_words_need_no_inside(tmp_path: Path) -> None:
+    texts = [(["no", f"{n}", "Oslo", "Rome"], ["O", "O", "B-LOC", "B-LOC"]) for n in range(30)]
+    written(tmp_path, conll(texts[:20]), conll(texts[20:]))
+    data, reported = read(tmp_path, labels=("O", "B-LOC"))
+    assert data.labels == reported.labels == ("O", "B-LOC")
+    assert dev_words(reported)[0] == [("no", "O"), ("20", "O"), ("Oslo", "B-LOC"), ("Rome", "B-LOC")]
+    assert read(tmp_path)[0].labels == ("O", "B-LOC", "I-LOC")  # unless they are listed
+
+
 def test_documents_marks_carriage_returns_and_blank_lines_of_spaces(tmp_path: Path) -> None:
     plain = conll(DEV)
     odd = "\ufeff-DOCSTART- -X- O\n\n" + plain.replace("\n\n", "\n \t\n\n-DOCSTART-\tO\n\n") + "\n\n"

@@ -147,7 +147,8 @@ def test_fields_that_do_not_fit_are_refused(fields: dict[str, Any], message: str
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (("O", "B-PER", "I-PER", "B-LOC"), "`labels` has 'B-LOC' without 'I-LOC'; list both"),
+        (("O", "B-PER", "I-PER", "I-LOC"), "`labels` has 'I-LOC' without 'B-LOC'; list both"),
+        (("O", "B-PER", "I-PER", "B-LOC"), r"names\.conll: line \d+: unknown label 'I-LOC'"),
         (("B-PER", "I-PER", "O"), "`labels` must begin with 'O', found 'B-PER' first"),
         (("O", "B-PER", "I-PER", "E-PER", "S-PER"), "are listed in IOB2, .* whatever the files have; found O, B-PER"),
         (("PER", "LOC"), "metric `entity_f1` needs labels of entities, such as O, B-PER and I-PER, found PER, LOC"),

@@ -10,12 +10,13 @@ from ...files.atomic import write_text
 from ...results import ABLATION, PER_EXAMPLE
 from ..grouping.predictions import write_answers
 from .compare import Ablation, ablation_document, ablation_of
-from .page import findings, html_ablation, markdown_ablation, page_of
+from .page import findings, guesses, html_ablation, markdown_ablation, page_of
 from .plot import picture
 from .tables import ablation_table
 
 __all__ = [
-    "Ablation", "ablation_document", "ablation_of", "ablation_table", "check_ablation_folder", "findings", "write_ablation",
+    "Ablation", "ablation_document", "ablation_of", "ablation_table", "check_ablation_folder", "findings", "guesses",
+    "write_ablation",
 ]  # fmt: skip
 NAMES = ("ablation.md", "ablation.html", "ablation.svg", ABLATION)
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import yaml
 
-from ..grouping.intervals import ONE_SEED
+from ..grouping.groups import group
+from ..grouping.intervals import ONE_SEED, best_guess
 from ..pictures.drawing import inline
 from ..render import html, template
 from ..sections.details import environment
 from ..sections.differences import NOT_DISTINGUISHABLE
+from ..sections.overview import guessed_sentences
 from ..sections.sentences import data_line, lede, warnings
 from ..text import numbers
 from ..text.cells import Table
@@ -56,7 +58,11 @@ def page_of(ablation: Ablation) -> Page:
     return Page(
         title=f"{ablation.title}: what each {'part' if ablation.parts else 'student'} is worth",
         lede=_lede(ablation),
-        warnings=(*warnings(ablation.results), *([f"One seed: {ONE_SEED}."] if len(ablation.seeds) == 1 else [])),
+        warnings=(
+            *warnings(ablation.results),
+            *guesses(ablation),
+            *([f"One seed: {ONE_SEED}."] if len(ablation.seeds) == 1 else []),
+        ),
         findings=tuple(findings(ablation)),
         table=main_table(ablation),
         data=tuple(f"{run.task.marked_title}. {data_line(run)}" for run in firsts),
@@ -92,6 +98,12 @@ def findings(ablation: Ablation) -> Iterator[str]:
     if same:
         yield f"Not distinguishable from the full recipe: {join_words(same)}."
     yield from _against_published(ablation)
+
+
+def guesses(ablation: Ablation) -> list[str]:
+    """Return a sentence for each task on which the teacher does not beat a constant answer, where the predictions are at hand."""
+    tasks = group(ablation.full.runs, lambda variant, name: None, best_guess(ablation.folders))
+    return [f"{line}." for line in guessed_sentences(tasks, counts=True)]
 
 
 def _against_published(ablation: Ablation) -> Iterator[str]:

@@ -101,13 +101,17 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
     return as_family(models)
 
 
+def guessed_sentences(tasks: Sequence[Task], *, counts: bool) -> list[str]:
+    """Return a sentence for each task on which no teacher beats a constant answer. `counts`: whether they count in means beside others."""
+    all_guessed = all(task.is_guessed for task in tasks)
+    guessed = [(task, task.guess) for task in tasks if task.is_guessed and task.guess is not None]
+    return [_guess_sentence(task, guess, all_guessed, counts=counts) for task, guess in guessed]
+
+
 def guess_sentences(tasks: Sequence[Task]) -> list[str]:
     """Return a sentence for each task on which no teacher beats a constant answer: it does not count in the means, if others do. And one on
     the tasks of which this is not known, if there are means."""
-    all_guessed = all(task.is_guessed for task in tasks)
-    lines = [
-        _guess_sentence(task, task.guess, all_guessed) for task in tasks if task.is_guessed and task.guess is not None
-    ]
+    lines = guessed_sentences(tasks, counts=False)
     unknown = [task.first.task for task in tasks if task.guess is None and task.first.task.kind == "classification"]
     if unknown and len(tasks) > 1:
         titles = join_words([task.marked_title for task in unknown])
@@ -117,7 +121,8 @@ def guess_sentences(tasks: Sequence[Task]) -> list[str]:
     return lines
 
 
-def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
+def _guess_sentence(task: Task, guess: float, all_guessed: bool, *, counts: bool = False) -> str:
+    """`counts`: whether the task counts in means all the same."""
     title, score = task.first.task.marked_title, numbers.points(task.baseline.headline)
     reason = f"no more than the same answer for every text, {numbers.points(guess)}"
     if all_guessed:
@@ -132,7 +137,8 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
             else "check that columns and labels are the right ones; --refit fine-tunes it again"
         )
         return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; {remedy}"
-    return f"{title} does not count in means over tasks: {task.teacher} has {score} there, {reason}"
+    counted = "counts in means over tasks all the same" if counts else "does not count in means over tasks"
+    return f"{title} {counted}: {task.teacher} has {score} there, {reason}"
 
 
 def _longer(trained: Sequence[Mapping[str, Any]]) -> str:

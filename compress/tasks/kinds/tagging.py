@@ -73,8 +73,8 @@ def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
 
 
 def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
-    """Raise `CompressError` if entity `labels` lack the beginning or inside of a type, or do not begin with `O`, which is the label of
-    words that no model reads."""
+    """Raise `CompressError` if entity `labels` lack the beginning of a type, or do not begin with `O`, which is the label of words that no
+    model reads. A type whose entities are single words needs no inside."""
     if OUTSIDE in names and names[0] != OUTSIDE:
         raise CompressError(f"task {spec.name}: `labels` must begin with {OUTSIDE!r}, found {names[0]!r} first")
     if not are_entities(names) and are_tags_of_entities(names) and all(map(is_tag, names)):
@@ -83,9 +83,9 @@ def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
             f"{', '.join(names[:8])}"
         )
     for name in names if are_entities(names) else ():
-        other = {"B-": "I-", "I-": "B-"}.get(name[:2], "") + name[2:]
-        if name != OUTSIDE and other not in names:
-            raise CompressError(f"task {spec.name}: `labels` has {name!r} without {other!r}; list both")
+        beginning = f"B-{name[2:]}"
+        if name != OUTSIDE and beginning not in names:
+            raise CompressError(f"task {spec.name}: `labels` has {name!r} without {beginning!r}; list both")
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:

@@ -22,6 +22,7 @@ from ..sources.hub import is_cached
 from ..sources.rows import OWN, Origin
 from ..sources.unread import unread_note
 from .checks import to_split
+from .contradictions import contradicting_labels
 from .copied_rows import check_reported
 from .label_notes import absent_labels, alike_labels, single_labels, tuning_labels
 from .tuning import carve, normalize_texts
@@ -59,6 +60,7 @@ def load_training(
     plain = "train" in origin.paths and is_plain_text(spec.kind, origin.paths["train"])
     tuned = {} if own is None else {"tuning": own}
     notes += absent_labels(spec, train, names) + alike_labels(spec, train, names) + single_labels(spec, names, splits)
+    notes += contradicting_labels(spec, rows["train"], train, names)
     notes += _empty_texts({"train": train, **tuned, **splits})
     shared = _count_shared(train, splits, plain=plain)
     notes += [

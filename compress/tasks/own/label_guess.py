@@ -17,6 +17,7 @@ from ..reading.tables import Table, no_examples
 _ROWS = (
     1000  # rows for a guess, from anywhere in the file, since files may be sorted by their labels, or alternate them
 )
+_FEW_ROWS = 200  # up to these, each row is predicted from all others; half of them are too few to learn from
 _WORDS = 50  # of each text
 _DEVIATIONS = 3.0  # by which a column must be predicted better than by its most frequent value
 _SIMILAR = 0.5  # of the best share: another column is predicted about as well
@@ -35,7 +36,8 @@ def _may_be_classes(values: Sequence[Any]) -> bool:
 def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: KindName | None) -> str:
     """Return all `columns` if they are of 0 and 1, since a text may then have several labels. Otherwise return the one that the words of
     `text` predict; where several are predicted about as well, the last, but for columns of 0 and 1 that follow from another, such as one
-    for each class beside the class; where none is predicted, the last. Names with commas cannot be among several.
+    for each class beside the class; where none is predicted, the last, unless it has more than twice as many values as another, as names
+    and dates have beside classes. Names with commas cannot be among several.
 
     Raises `CompressError` if there is none.
     """
@@ -50,15 +52,24 @@ def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: Ki
     if kind in (None, "multilabel") and flags == {*columns}:
         return joined if label_columns(joined, table.columns) == tuple(columns) else columns[-1]
     if text is None or kind not in (None, "classification"):
-        return columns[-1]
+        return _last_of_few_values(table, columns)
     rows = Random(0).sample(range(len(table.columns[text])), min(_ROWS, len(table.columns[text])))
     words = [str(table.columns[text][row]).lower().split()[:_WORDS] for row in rows]
     shares = {name: predicted_share(words, [label_text(table.columns[name][row]) for row in rows]) for name in columns}
     if not (best := max(shares.values())):
-        return columns[-1]
+        return _last_of_few_values(table, columns)
     similar = [name for name in columns if shares[name] >= _SIMILAR * best]
     classes = [name for name in similar if name not in flags]
     return [name for name in similar if name in classes or not any(_follows(table, name, one) for one in classes)][-1]
+
+
+def _last_of_few_values(table: Table, columns: Sequence[str]) -> str:
+    """Return the last column; if it has more than twice as many values as another, the last of those with the fewest."""
+    counts = {name: len(set(map(label_text, table.columns[name]))) for name in columns}
+    fewest = min(counts.values())
+    return (
+        columns[-1] if counts[columns[-1]] <= 2 * fewest else [name for name in columns if counts[name] == fewest][-1]
+    )
 
 
 def _follows(table: Table, name: str, other: str) -> bool:
@@ -68,25 +79,36 @@ def _follows(table: Table, name: str, other: str) -> bool:
 
 
 def predicted_share(texts: Sequence[Sequence[str]], labels: Sequence[str]) -> float:
-    """Return by how much naive Bayes over words, learnt on every other text, predicts the labels of the rest better than their most
-    frequent one does, as a share of what that leaves; 0 where the difference may be chance."""
-    learnt, rest = list(zip(texts[::2], labels[::2], strict=True)), list(zip(texts[1::2], labels[1::2], strict=True))
-    if not rest:
-        return 0.0
+    """Return by how much naive Bayes over words predicts labels better than their most frequent one does, as a share of what that leaves; 0
+    where the difference may be chance. It learns on every other text and predicts the rest; of few texts, it predicts each from all
+    others."""
+    few = len(texts) <= _FEW_ROWS
+    rows = [({*text}, label) for text, label in zip(texts, labels, strict=True)]
+    learnt, rest = (rows, rows) if few else (rows[::2], rows[1::2])
     frequency, words = Counter(label for _, label in learnt), defaultdict[str, Counter[str]](Counter)
     for text, label in learnt:
-        words[label].update(set(text))
-    known = {word for counts in words.values() for word in counts}
-    right = sum(_most_probable({*text} & known, frequency, words) == label for text, label in rest)
-    constant = max(Counter(label for _, label in rest).values())
-    spread = math.sqrt(constant * (len(rest) - constant) / len(rest))
+        words[label].update(text)
+    right = 0
+    for text, label in rest:
+        if few:
+            frequency[label] -= 1
+            words[label].subtract(text)
+        right += _most_probable(text, frequency, words) == label
+        if few:
+            frequency[label] += 1
+            words[label].update(text)
+    constant = max(Counter(label for _, label in rest).values(), default=0)
+    spread = math.sqrt(constant * (len(rest) - constant) / max(len(rest), 1))
     gain = right - constant
     return gain / (len(rest) - constant) if gain > _DEVIATIONS * spread else 0.0
 
 
 def _most_probable(text: set[str], frequency: Counter[str], words: dict[str, Counter[str]]) -> str:
+    """Return the most probable label of the words, by counts of texts with each label, and of each word in these."""
+    known = {word for word in text if any(counts[word] for counts in words.values())}
+
     def log_probability(label: str) -> float:
         counts, total = words[label], frequency[label]
-        return math.log(total) + sum(math.log((counts[word] + 1) / (total + 2)) for word in text)
+        return math.log(total) + sum(math.log((counts[word] + 1) / (total + 2)) for word in known)
 
-    return max(frequency, key=log_probability)
+    return max((label for label, count in frequency.items() if count), key=log_probability)

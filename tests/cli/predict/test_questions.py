@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from predict_runs import predict
+from predict_runs import predict, refusal
 from reader_toys import finder
 from runtime_toys import describe
 
@@ -112,11 +112,7 @@ def test_a_squad_file_of_another_form_is_one_line(folder: Path, tmp_path: Path, 
     ],
 )
 def test_what_is_wrong_is_one_line(folder: Path, tmp_path: Path, row: object, words: tuple, expected: str) -> None:
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps(row))
-    done = predict(folder, "-i", path, "-o", tmp_path / "out.jsonl", *words)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert expected in done.stderr
+    assert expected in refusal(folder, tmp_path, row, *words)
     assert not (tmp_path / "out.jsonl").exists()
 
 

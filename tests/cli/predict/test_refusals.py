@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from predict_runs import predict
+from runtime_toys import bag
 
 from compress.cli.predict.rows import Row, Writer
 from compress.errors import CompressError
@@ -238,12 +239,26 @@ def test_streams_that_were_closed_are_named(
     assert "Traceback" not in ended.stderr and (expected is None or expected in ended.stderr)
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_stdout_that_cannot_hold_a_text_is_refused_in_one_line(folder: Path, encoding: str) -> None:
-    command = [sys.executable, "-m", "compress", "predict", str(folder), "--json", "the plain film", "日本"]
+@pytest.mark.parametrize(
+    ("encoding", "words", "label", "answers", "character"),
+    [
+        ("ascii", ("--json", "the plain film", "日本"), "", 1, "\\u65e5"),
+        ("latin-1", ("--json", "the plain film", "日本"), "", 1, "\\u65e5"),
+        ("ascii", ("a b",), " é", 0, "\\xe9"),
+    ],
+)
+def test_a_stdout_that_cannot_hold_an_answer_refuses_it_in_one_line(
+    tmp_path: Path, encoding: str, words: tuple[str, ...], label: str, answers: int, character: str
+) -> None:
+    """An answer is data: neither its text nor its label is spelt out as signs of tables are."""
+    folder = bag(tmp_path / "bag")
+    config = json.loads((folder / "config.json").read_text())
+    names = {key: f"{name}{label}" for key, name in config["id2label"].items()}
+    (folder / "config.json").write_text(json.dumps(config | {"id2label": names}))
+    command = [sys.executable, "-m", "compress", "predict", str(folder), *words]
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False)
-    assert (done.returncode, done.stdout.count("\n")) == (2, 1), done.stderr
+    assert (done.returncode, done.stdout.count("\n")) == (2, answers), done.stderr
     assert done.stderr == (
-        f"error: stdout: expected text that can be written in {encoding}, found \\u65e5; set PYTHONIOENCODING=utf-8\n"
+        f"error: stdout: expected text that can be written in {encoding}, found {character}; set PYTHONIOENCODING=utf-8\n"
     )

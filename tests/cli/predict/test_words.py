@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from predict_runs import predict
+from predict_runs import predict, refusal
 from runtime_toys import describe
 from tagger_toys import chain
 
@@ -107,12 +107,9 @@ def test_rows_may_have_lists_of_words(folder: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_one_line(folder: Path, tmp_path: Path, row: object, words: tuple, expected: str) -> None:
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps(row))
-    done = predict(folder, "-i", path, "-o", tmp_path / "out.jsonl", *words)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert expected in done.stderr
-    scored = f"the answers are in {tmp_path / 'out.jsonl'}" in done.stderr
+    line = refusal(folder, tmp_path, row, *words)
+    assert expected in line
+    scored = f"the answers are in {tmp_path / 'out.jsonl'}" in line
     assert (
         (tmp_path / "out.jsonl").exists() == scored == expected.startswith(("all 1 words", "in.jsonl: tags: no text"))
     )

@@ -179,6 +179,40 @@ def test_the_order_of_the_rows_does_not_matter(of_class: Callable[[int, int], in
     assert guess_columns(OwnFiles(*files_in(tmp_path)), []).label == "mood"
 
 
+def few_rows(folder: Path, header: str, remark: Callable[[int], str]) -> OwnFiles:
+    """Return files of 20 rows; the mood alternates, five authors and three channels do not follow from it."""
+    names, rows = header.split(","), [header]
+    for i in range(20):
+        values = {
+            "remark": remark(i),
+            "mood": ("angry", "happy")[i % 2],
+            "author": "ABCDE"[i // 2 % 5],
+            "channel": "xyz"[i // 3 % 3],
+        }
+        rows.append(",".join(values[name] for name in names))
+    for name in ("train", "dev"):
+        (folder / f"{name}.csv").write_text("\n".join(rows))
+    return OwnFiles(*files_in(folder))
+
+
+@pytest.mark.parametrize("header", ["mood,remark,author", "remark,mood,channel", "author,mood,remark,channel"])
+def test_of_few_rows_the_words_tell_the_label_too(tmp_path: Path, header: str) -> None:
+    words = (("awful", "dull", "grim"), ("great", "fine", "superb"))
+    columns = guess_columns(few_rows(tmp_path, header, lambda i: f"the {i} trip was {words[i % 2][i // 2 % 3]}"), [])
+    assert (columns.text, columns.label) == ("remark", "mood")
+
+
+@pytest.mark.parametrize(
+    ("header", "label"),
+    [("mood,remark,author", "mood"), ("remark,mood,channel,author", "mood"), ("mood,remark,channel", "channel")],
+)
+def test_without_a_sign_in_the_words_a_column_of_many_values_is_no_label(
+    tmp_path: Path, header: str, label: str
+) -> None:
+    columns = guess_columns(few_rows(tmp_path, header, lambda i: f"this is remark number {i}"), [])
+    assert (columns.text, columns.label) == ("remark", label)
+
+
 @pytest.mark.parametrize("names", [("sentence1", "sentence2"), ("first", "second")])
 def test_labels_of_related_texts_are_not_what_the_words_of_one_predict(names: tuple[str, str], tmp_path: Path) -> None:
     """As in MNLI, where the genre stands before the label."""
