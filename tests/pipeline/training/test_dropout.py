@@ -41,7 +41,7 @@ def test_none_leaves_the_model_s_own(tiny_checkpoint: Callable[[str], Path]):
 
 
 def _modernbert(rate: float) -> Any:
-    size = {
+    size: dict[str, Any] = {
         "vocab_size": 20,
         "hidden_size": 8,
         "num_hidden_layers": 2,
