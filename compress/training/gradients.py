@@ -69,11 +69,27 @@ class Gradients:
                 with ranks.connected(computes=True):
                     parts = self._split_share(share, batch, size)
                     upcoming = [*(_forward_examples(part, batch) for part in parts[1:]), self._first_of(following)]
-                    return torch.stack([self._backward(*pair, batch) for pair in zip(parts, upcoming, strict=True)])
+                    return self._backward_all(parts, upcoming, batch, before)
             except torch.OutOfMemoryError:
                 pass  # leaving the handler frees its traceback, which holds the step's tensors
             self._halve(size)
             before.restore()
+
+    def _backward_all(
+        self, parts: list[np.ndarray], upcoming: list[np.ndarray | None], whole: np.ndarray, before: state.Snapshot
+    ) -> Tensor:
+        """Run `_backward` on the parts. Each moves floating-point buffers, such as moving ranges, from where the step began; their mean
+        move is kept, so that parts move them no farther than the whole batch would."""
+        terms: list[Tensor] = []
+        moves: list[list[Tensor]] = []
+        examples = max(1, sum(map(len, parts)))
+        for part, next_part in zip(parts, upcoming, strict=True):
+            terms.append(self._backward(part, next_part, whole))
+            if len(parts) > 1:
+                moves.append(before.take_back_moves(len(part) / examples))
+        if moves:
+            before.move(torch.stack(each).sum(0) for each in zip(*moves, strict=True))
+        return torch.stack(terms)
 
     def _split_share(self, share: np.ndarray, batch: np.ndarray, size: int) -> list[np.ndarray]:
         """Return the examples of each forward. Empty parts have weight 0: every process must have the same losses and gradients, and with
@@ -160,15 +176,13 @@ class Gradients:
     def _reduce_gradients(self, terms: Tensor, before: state.Snapshot, weight: float) -> Tensor:
         """Sum over the processes: gradients, losses, and what forwards add to floating-point buffers, such as moving ranges."""
         trained = [p for p in self.parameters if p.grad is not None and not is_sharded(p.grad)]
-        followed = [(buffer, old) for buffer, old in before.buffers if buffer.is_floating_point()]
-        moves = [(buffer - old) * weight for buffer, old in followed]
+        moves = before.take_back_moves(weight)
         *summed, terms = data_parallel.sum_over_processes(
             [*(p.grad for p in trained if p.grad is not None), *moves, terms]
         )
         for parameter, gradient in zip(trained, summed[: len(trained)], strict=True):
             parameter.grad = gradient
-        for (buffer, old), move in zip(followed, summed[len(trained) :], strict=True):
-            buffer.copy_(old + move)
+        before.move(summed[len(trained) :])
         return terms
 
 

@@ -51,13 +51,32 @@ class Snapshot:
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
         self._generators = generators()
-        self.buffers = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
+        self._buffers = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
 
     @torch.no_grad()
     def restore(self) -> None:
         set_generators(self._generators)
-        for buffer, old in self.buffers:
+        for buffer, old in self._buffers:
             buffer.copy_(old)
+
+    @torch.no_grad()
+    def take_back_moves(self, weight: float) -> list[Tensor]:
+        """Return how far forwards have moved each floating-point buffer, such as a moving range, times `weight`; restore them."""
+        moves = []
+        for buffer, old in self._floating:
+            moves.append((buffer - old) * weight)
+            buffer.copy_(old)
+        return moves
+
+    @torch.no_grad()
+    def move(self, moves: Iterable[Tensor]) -> None:
+        """Set each floating-point buffer to where its move leads from the snapshot."""
+        for (buffer, old), move in zip(self._floating, moves, strict=True):
+            buffer.copy_(old + move)
+
+    @property
+    def _floating(self) -> list[tuple[Tensor, Tensor]]:
+        return [(buffer, old) for buffer, old in self._buffers if buffer.is_floating_point()]
 
 
 def generators() -> dict[str, Tensor]:
