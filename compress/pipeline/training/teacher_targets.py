@@ -41,10 +41,7 @@ from ..plan.sources import TaskSource
 from .info import HeldOut
 
 _LARGEST_EXPONENT = 700.0  # e to a larger one is no double
-_AFTER_ATTENTION, _AFTER_SUMMARY = (
-    "out_drop",
-    "last_dropout",
-)  # dropouts that ModernBERT and XLNet lack if the config's rate is 0
+_LEFT_OUT = ("out_drop", "last_dropout")  # dropouts that ModernBERT and XLNet lack if the config's rate is 0
 
 
 def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.Module], float]:
@@ -222,7 +219,7 @@ def set_dropout(model: Any, rate: float | None) -> None:
     if rate is None:
         return
     for module in list(model.modules()):
-        for name in (_AFTER_ATTENTION, _AFTER_SUMMARY):
+        for name in _LEFT_OUT:
             if rate and isinstance(getattr(module, name, None), nn.Identity):
                 setattr(module, name, nn.Dropout(rate))
         if isinstance(module, nn.Dropout):
