@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from logging import INFO
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def test_torch_and_transformers_are_as_before(settings: dict[str, Any], tmp_path
         compress.run("int8", root=tmp_path / "runs", threads=1, **settings)
         assert torch.get_num_threads() == 3
         assert torch.equal(torch.get_rng_state(), state)
-        assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == (logging.INFO, True)
+        assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == (INFO, True)
     finally:
         torch.set_num_threads(threads)
         logging.set_verbosity(level)
