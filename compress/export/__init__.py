@@ -22,7 +22,7 @@ from ..spec.kinds import KindName
 from .cleaning import clean
 from .fast import build_fast, first_difference, has_layers
 from .parity import Logits, Parity, check_parity, fast_tolerance, torch_logits
-from .tracing import SEGMENTS, Traced, load, trace
+from .tracing import SEGMENTS, Traced, describe, load, trace
 
 __all__ = ["export_onnx"]
 
@@ -107,8 +107,22 @@ def unchecked_graph(checkpoint: Path, *, opset: int, kind: KindName, graph: str,
     return _build(checkpoint, _load(checkpoint, kind, graph, pairs=pairs), graph, opset)
 
 
+def graph_of(
+    model: Any, *, opset: int, task_name: str, labels: tuple[str, ...], kind: KindName, graph: str, pairs: bool
+) -> ModelProto:
+    """Return the graph, with metadata, that `export_onnx` writes for a transformers model; nothing is checked."""
+    traced = _of_segments(describe(model.eval(), kind), graph, pairs=pairs)
+    proto = _build(Path(), traced, graph, opset)
+    set_metadata(proto, _metadata(traced, task_name, labels))
+    return proto
+
+
 def _load(checkpoint: Path, kind: KindName, graph: str, *, pairs: bool) -> Traced:
-    traced = load(checkpoint, kind)
+    return _of_segments(load(checkpoint, kind), graph, pairs=pairs)
+
+
+def _of_segments(traced: Traced, graph: str, *, pairs: bool) -> Traced:
+    """Leave out the input for segments where the fast graph has none."""
     if graph == "fast" and not pairs:
         return replace(traced, inputs=tuple(name for name in traced.inputs if name != SEGMENTS))
     return traced

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import CompressError, Interrupted
 from ..fields import Spec
 from ..processes import ranks, signals
+from ..processes.shared_settings import use_threads
 from ..results import Result
 from ..store import Artifact, Store
 from .plan import Context, Job, Node, Plan
@@ -60,11 +61,9 @@ class Peers:
 def run_job(job: Job[Any]) -> dict[str, Any]:
     """Run the stage and return its info on the artefact in `out`; if it trains, the other processes help, each on its share of the
     cores."""
-    import torch
-
     peers = job.context.peers if job.node.kind.trains else None
     threads = job.context.threads
-    torch.set_num_threads(threads if peers is None else max(1, threads // ranks.local_count()))
+    use_threads(threads if peers is None else max(1, threads // ranks.local_count()))
     if peers is not None and ranks.is_first():
         peers.start_training(job.plan.name, job.node.id, job.out, job.work)
     return dict(kind_of(job.node).run(job))

@@ -9,6 +9,7 @@ from filelock import FileLock
 from ..errors import CompressError, did_you_mean
 from ..processes import ranks
 from ..processes.helpers import Helpers
+from ..processes.shared_settings import exclusive
 from ..results import Result
 from ..store import Artifact, Store, as_user_error
 from .building import build_nodes, check_texts
@@ -36,9 +37,14 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     Under torchrun all processes call this: the first one runs, and the others help it to train.
 
     Raises `CompressError` for wrong input before anything is computed, `CheckFailed` for an outcome that fails a check, `Interrupted` after
-    a signal; finished stages are kept.
+    a signal; finished stages are kept. Calls in several threads of a process run one after the other; torch's random state and threads
+    are then as before.
     """
-    listener = listener or Listener()
+    with exclusive():
+        return _run_in_turn(request, listener or Listener())
+
+
+def _run_in_turn(request: Request, listener: Listener) -> list[Result]:
     if ranks.count() == 1:
         return _run_all(request, listener)
     if ranks.is_first():
@@ -131,7 +137,8 @@ def build_stage(request: Request, name: str, listener: Listener | None = None) -
     preflight(plans, request.root)
     listener = listener or Listener()
     cache = Store.of_runs(request.root, listener.notice)
-    artifacts, _ = build_nodes(plan, plan.needed_for(name), _context(plan, request, listener, None), cache)
+    with exclusive():
+        artifacts, _ = build_nodes(plan, plan.needed_for(name), _context(plan, request, listener, None), cache)
     return artifacts[name]
 
 

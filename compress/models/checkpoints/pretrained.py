@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CompressError
+from ...processes.shared_settings import restore_at_end
 from ..dimensions import dimensions, read_config
 from ..families import FAMILIES
 from ..families.fields import TOKENIZER_CLASS
@@ -24,8 +25,23 @@ def quiet_transformers() -> None:
     """Silence the libraries' load reports and progress bars; our own checks report what matters."""
     from transformers.utils import logging
 
+    restore_at_end("transformers", _logging_state)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+
+
+def _logging_state() -> Callable[[], None]:
+    """Return a function that restores the verbosity and progress bars of transformers."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+
+    def restore() -> None:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+    return restore
 
 
 def load_pretrained(

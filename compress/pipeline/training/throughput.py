@@ -18,6 +18,7 @@ from ...models.features.named import compute_features
 from ...models.features.predict import to_tensors
 from ...models.heads import HEADS, head_of
 from ...models.random_models import random_classifier
+from ...processes.shared_settings import use_threads
 from ...spec.kinds import KindName
 from .info import Speed
 from .log import Totals
@@ -71,7 +72,7 @@ def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str
     """Measure the FLOP/s of training on this machine, by a few steps of a random model of this config on texts of `length` tokens, computed
     as the training loop does."""
     sizes = dimensions(config, classes=0 if HEADS[kind].bare else 2, kind=kind)
-    torch.set_num_threads(threads)
+    use_threads(threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with torch.random.fork_rng():
         model: Any = random_classifier(config, kind=kind, labels=("0", "1")).to(device).train()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from ....quantize.methods import int8_format, quantizer_of
 from ....sessions.opening import open_session
 from ....spec.quantization import Quantize
 from ....spec.recipe import Recipe
+from ....spec.stages import Export
 from ...plan import Job
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _MOST_TOKENS = (
 _STEPS = 6  # widths that are timed, of heads and of neurons
 _SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP, _ROW = 20, 5, 100, 1, 5
 _FEWEST_TOKENS = 64  # token ids that the timed texts are drawn from
+_SHAPE_BYTES = 100  # of the constants of shapes in a layer whose width no other layer has
 _READ = {"per_channel", "reduce_range", "embeddings", "word_bits"}  # fields of `quantize` that costs depend on
 
 
@@ -73,10 +76,12 @@ def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Cal
     def measure(shapes: Sequence[Shape]) -> list[float]:
         files = []
         for number, shape in enumerate(shapes):
-            files.append(_file(job, _model_of_shape(job, config, shape, tokens), folder / str(number)))
+            model = _model_of_shape(job, config, shape, tokens)
+            files.append(_file(job, model, folder / str(number), timed=length is not None))
             show("exporting models to measure", number + 1, len(shapes))
         if length is None:
-            return [float(file.stat().st_size) for file in files]
+            more = _unmeasured_bytes(job, config)
+            return [float(file.stat().st_size + more) for file in files]
         return _cpu_times(files, length, partial(show, "timing models, seconds"))
 
     return measure
@@ -161,19 +166,70 @@ def _model_of_shape(job: Job[Any], config: Any, shape: Shape, tokens: int) -> An
     return without_units(whole, heads, neurons).eval()
 
 
-def _file(job: Job[Any], model: Any, folder: Path) -> Path:
-    """Write the model's fast graph, in int8 if the recipe ends in that, and return its path."""
+def _file(job: Job[Any], model: Any, folder: Path, *, timed: bool) -> Path:
+    """Write the model's graph, in int8 if the recipe ends in that, and return its path. The graph is the fast one if it is `timed`, else
+    the one that the recipe exports, with its metadata."""
     from ....export.fast import build_fast
     from ....graphs.model_files import write_model
 
     folder.mkdir()
     path = folder / "model.onnx"
-    graph = build_fast(model, kind=job.context.kind, pairs=job.context.task.spec.pairs)
+    task = job.context.task.spec
+    graph = build_fast(model, kind=task.kind, pairs=task.pairs) if timed else _exported(job, model)
     if graph is None:
         raise RuntimeError("a model without a fast graph is refused before")
     write_model(graph, path)
     spec = int8_of(job.plan.recipe)
     return path if spec is None else quantize_random(spec, path, folder, tokens=model.config.vocab_size)
+
+
+def _exported(job: Job[Any], model: Any) -> Any:
+    """Return the graph that the recipe exports, with its metadata."""
+    from ....export import graph_of
+
+    task, spec = job.context.task.spec, export_of(job.plan.recipe)
+    graph = "plain" if spec.graph == "plain" else "fast"
+    return graph_of(
+        model,
+        opset=spec.opset,
+        task_name=task.name,
+        labels=job.context.labels,
+        kind=task.kind,
+        graph=graph,
+        pairs=task.pairs,
+    )
+
+
+def export_of(recipe: Recipe) -> Export:
+    """Return how the recipe's models are exported."""
+    return next((stage.spec for stage in recipe.stages if stage.kind == "export"), Export())
+
+
+def file_fields(recipe: Recipe, task_name: str, labels: Sequence[str]) -> dict[str, Any]:
+    """Return what the size of a file depends on besides its weights, as JSON values: graph, opset, and the text in the metadata."""
+    export, int8 = export_of(recipe), int8_of(recipe)
+    text = [task_name, *labels, "" if int8 is None else _description(int8)]
+    return {"graph": "plain" if export.graph == "plain" else "fast", "opset": export.opset, "text": json.dumps(text)}
+
+
+def _description(spec: Quantize) -> str:
+    """What the metadata of the int8 file say of `spec`."""
+    return json.dumps(quantizer_of(spec).described(spec, int8_format(spec, "int8")), sort_keys=True)
+
+
+def _unmeasured_bytes(job: Job[Any], config: Any) -> int:
+    """Return the bytes that a file may have beyond the measured one: a longer description of how it was quantized, and constants of shapes,
+    which layers of the same width share."""
+    spec, layers = int8_of(job.plan.recipe), min(config.num_hidden_layers, config.num_attention_heads)
+    more = 0 if spec is None else max(0, len(_description(spec)) - len(_description(_measured_form(spec))))
+    return more + _SHAPE_BYTES * (layers - 1)
+
+
+def _measured_form(spec: Quantize) -> Quantize:
+    """Return the settings with which a model of random weights is quantized in place of `spec`."""
+    static = "smoothquant" if quantizer_of(spec).smooths else "static"
+    method = "dynamic" if int8_format(spec, "int8") == "dynamic" else static
+    return Quantize(method=method, calibration="minmax", **spec.model_dump(include=_READ | {"outlier_splitting"}))
 
 
 def cost_fields(spec: Quantize) -> dict[str, Any]:
@@ -191,10 +247,7 @@ def quantize_random(spec: Quantize, source: Path, folder: Path, *, tokens: int) 
     from ....quantize.int8_files import write_calibrated, write_worst_case
     from ....quantize.quantizer import Int8Job
 
-    smooths = quantizer_of(spec).smooths
-    static = "smoothquant" if smooths else "static"
-    method = "dynamic" if int8_format(spec, "int8") == "dynamic" else static
-    plain = Quantize(method=method, calibration="minmax", **spec.model_dump(include=_READ | {"outlier_splitting"}))
+    smooths, plain = quantizer_of(spec).smooths, _measured_form(spec)
     names = [each.name for each in onnx.load(source, load_external_data=False).graph.input]
     path, quantizer = folder / FILES["static"], quantizer_of(plain)
     job = Int8Job(quantizer, source, path, plain, quantizer.int8_format, feeds=[_random_feed(names, tokens)])

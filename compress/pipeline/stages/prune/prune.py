@@ -29,7 +29,7 @@ from ..fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first_tok
 from ..tuning_comparison import TuningComparison
 from .budget import check, check_least
 from .later_stages import described_later, set_later
-from .layer_costs import cost_fields, int8_of, measured_costs
+from .layer_costs import cost_fields, file_fields, int8_of, measured_costs
 from .widths import planned_widths, pruned_dimensions, smallest, widths_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
     int8 = int8_of(draft.recipe)
     form = {} if int8 is None else cost_fields(int8) | {"form": int8_format(int8, "int8")}
     timed = {"cpu": cpu_name(), "isa": list(isa()), "onnxruntime": versions()["onnxruntime"]}
-    return {"int8": form, **(timed if stage.spec.budget == "latency" else {})}
+    file = file_fields(draft.recipe, draft.task.spec.name, draft.task.data.labels)
+    return {"int8": form} | (timed if stage.spec.budget == "latency" else {"file": file})
 
 
 def _is_recovered(draft: Draft, stage: Stage) -> bool:

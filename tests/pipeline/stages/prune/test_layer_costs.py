@@ -102,7 +102,7 @@ def test_progress_says_how_far_measuring_is(tmp_path: Path, monkeypatch: pytest.
     config = BertConfig(vocab_size=80, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
     job: Any = SimpleNamespace(work=tmp_path, context=SimpleNamespace(listener=Recorder()))
     monkeypatch.setattr(layer_costs, "_model_of_shape", lambda *words: None)
-    monkeypatch.setattr(layer_costs, "_file", lambda job, model, folder: folder)
+    monkeypatch.setattr(layer_costs, "_file", lambda job, model, folder, timed: folder)
     monkeypatch.setattr(layer_costs, "open_session", lambda file, threads: SimpleNamespace(get_inputs=list))
     measured_costs(job, config, length=8)
     assert list(passes) == ["exporting models to measure", "timing models, seconds"]
