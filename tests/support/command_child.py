@@ -19,6 +19,7 @@ from typing import Any
 
 import disk_faults
 import numpy as np
+import rich.console
 from bundle_making import Run, make_run
 from forking import serve
 
@@ -29,7 +30,7 @@ from compress.report import page, render
 from compress.store import Store
 from compress.tasks import ReportedData
 
-IMPORTED = (page, render, report)
+IMPORTED = (page, render, report, rich.console)
 KEY = "0" * 32
 MODEL = SimpleNamespace(label="teacher-fp32")
 NOBODY = SimpleNamespace(notice=lambda line: None)
@@ -111,7 +112,8 @@ def child(toy_run: Run, result: results.Result, folder: Path, root: Path, harm: 
     sys.stdout = io.StringIO()
     sys.stderr = (folder / f"{root.name}.errors").open("w", buffering=1)
     drawing = "<svg/>\n" * 3000
-    made_up = [(render, "plot", lambda _: drawing), (render, "html_report", lambda *_: drawing)]
+    pictures = ("plot", "sizes", "reliability", "similarity", "html_report")
+    made_up: list[tuple[Any, str, Any]] = [(render, name, lambda *_: drawing) for name in pictures]
     made_up += [
         (sys.modules["compress.bundle.shipping.ship"], "datetime", Noon),
         (pipeline, "run_all", partial(finish, result)),
@@ -129,4 +131,5 @@ def child(toy_run: Run, result: results.Result, folder: Path, root: Path, harm: 
 
 if __name__ == "__main__":
     toy_run = make_run(Path(sys.argv[1]) / "made")
+    render.template("report.md.j2")
     serve(partial(child, toy_run, results.read_result(toy_run.folder)))
