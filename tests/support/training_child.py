@@ -20,20 +20,22 @@ import torch
 from forking import serve
 from transformers import AutoModelForSequenceClassification, BertForSequenceClassification
 from transformers import DistilBertForSequenceClassification as Student
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
-from compress import objective, training
+from compress import augment, objective, training
 from compress.errors import CompressError, Interrupted
 from compress.models import students
 from compress.models.features import predict
 from compress.pipeline import Listener, Request, plan_all
 from compress.pipeline.building import build_nodes
 from compress.pipeline.plan import Context
-from compress.pipeline.training import teacher_targets
+from compress.pipeline.training import initial_student, initial_teacher, run, teacher_targets
 from compress.processes import signals
 from compress.store import Store
 
 IMPORTED = (AutoModelForSequenceClassification, BertForSequenceClassification, Student, objective, training, predict)
-IMPORTED += (students, teacher_targets)
+IMPORTED += (augment, initial_student, initial_teacher, run, students, teacher_targets)
+get_checkpoint_conversion_mapping("bert")  # compiles a thousand patterns, once for all forks
 
 
 class Recorder(Listener):
