@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def quiz(folder: Path, header: str) -> tuple[Path, Path]:
     [{}, {"label": "answer"}, {"text": "question"}, {"text": "question", "label": "answer"}],
     ids=["none", "label", "text", "both"],
 )
-def test_naming_usual_columns_leaves_the_kind_as_it_is(named: dict[str, str], tmp_path: Path) -> None:
+def test_naming_usual_columns_leaves_the_kind_as_it_is(named: dict[str, Any], tmp_path: Path) -> None:
     spec, _ = own_task(OwnFiles(*quiz(tmp_path, "question,A,B,C,answer"), **named))
     assert (spec.kind, spec.text, spec.label) == ("choice", ("question", "A,B,C"), "answer")
 
@@ -42,12 +43,12 @@ def test_a_context_called_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [{"text": "A"}, {"text": "question", "pair": "A"}], ids=["text", "pair"])
-def test_an_ending_that_is_named_as_a_text_makes_classes(named: dict[str, str], tmp_path: Path) -> None:
+def test_an_ending_that_is_named_as_a_text_makes_classes(named: dict[str, Any], tmp_path: Path) -> None:
     spec, _ = own_task(OwnFiles(*quiz(tmp_path, "question,A,B,C,answer"), label="answer", **named))
     assert spec.kind == "classification"
 
 
 @pytest.mark.parametrize("named", [{"text": "qestion"}, {"text": "question", "label": "anwser"}], ids=["text", "label"])
-def test_a_column_that_does_not_exist_is_not_replaced(named: dict[str, str], tmp_path: Path) -> None:
+def test_a_column_that_does_not_exist_is_not_replaced(named: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(CompressError, match=f"no column '{[*named.values()][-1]}'"):
         own_task(OwnFiles(*quiz(tmp_path, "question,A,B,C,answer"), **named))
