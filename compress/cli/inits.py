@@ -56,7 +56,7 @@ def init(own: OwnFileOptions, out: Out = None) -> None:
         typer.echo(
             "a text may have any of these labels, since all are columns of 0 and 1; if one holds the labels, name it with --label"
         )
-    columns = " and ".join(f"`{name}`" for name in files.texts)
+    columns = " and ".join(f"`{name}`" for name in spec.text)
     typer.echo(
         f"texts in {columns}, labels in `{files.label}`; now: compress run int8 --teacher DIR --task {shlex.quote(str(file))}"
     )

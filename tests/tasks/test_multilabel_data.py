@@ -265,3 +265,14 @@ def test_the_distance_to_fp32_is_that_of_bernoulli_distributions() -> None:
     p, q = (1 / (1 + np.exp(-logits)) for logits in (fp32, other))
     expected = (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).sum(1).mean()
     assert KIND.fidelity.divergence(fp32, other) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("labels", "shown"), [([], "(none)"), (["sport", "money"], "money, sport")])
+def test_a_reported_split_with_the_same_labels_everywhere_is_noted(
+    labels: list[str], shown: str, tmp_path: Path
+) -> None:
+    files = own(tmp_path, LISTS)
+    files.dev.write_text("".join(json.dumps({"text": f"other {n}", "labels": labels}) + "\n" for n in range(5)))
+    note = f"dev has the same labels in all texts, {shown}: its scores cannot compare models"
+    spec, folder = own_task(files)
+    assert note in load_training(spec, folder, None).notes

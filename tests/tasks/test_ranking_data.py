@@ -220,3 +220,12 @@ def test_init_writes_a_task_of_ranking(tmp_path: Path) -> None:
     text, *_ = task_yaml(guess_columns(files, ()), tmp_path / "faq.yaml")
     assert "kind: ranking" in text and "text: [query, passage]" in text and "label: relevance" in text
     assert "metrics: [ndcg@10, mrr@10]" in text
+
+
+def test_reported_queries_with_passages_of_one_relevance_are_noted(tmp_path: Path) -> None:
+    note = "dev has no query with passages of different relevance: its scores cannot compare models"
+    single = [("Other query 1", "passage 1", 1), ("Other query 2", "passage 2", 2)]
+    for dev, notes in ((single, [note]), ([*single, ("Other query 2", "passage 3", 0)], [])):
+        spec, folder = own_task(own(tmp_path, rows_of(30), dev))
+        data = load_training(spec, folder, None)
+        assert [text for text in data.notes if "cannot compare" in text] == notes

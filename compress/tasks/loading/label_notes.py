@@ -76,16 +76,19 @@ def _likeness(names: Sequence[str]) -> tuple[str, Callable[[str], str]]:
 
 
 def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str, Split]) -> list[str]:
-    """Return a note for each reported split whose examples all have one label, for tasks where an example has just one of the names."""
-    kind = KINDS[spec.kind]
-    if not kind.named_labels or kind.many or kind.unit != "text":
+    """Return a note for each reported split on which scores tell nothing: all its texts have one label, or the same ones, or every query
+    has passages of one relevance alone."""
+    kind, labels = KINDS[spec.kind], TASK_KINDS[spec.kind].labels
+    if kind.unit != "text" or not (kind.named_labels or kind.grouped):
         return []
-    distinct_labels = {name: np.unique(split.labels) for name, split in reported.items()}
-    return [
-        f"{name} has one label alone, {names[labels[0]]!r}: its scores cannot compare models"
-        for name, labels in distinct_labels.items()
-        if len(labels) == 1
-    ]
+    alike = [(name, split.labels) for name, split in reported.items() if not labels.vary(split.labels)]
+    if kind.grouped:
+        problems = [f"{name} has no query with passages of different relevance" for name, _ in alike]
+    elif kind.many:
+        problems = [f"{name} has the same labels in all texts, {labels.format(gold[0], names)}" for name, gold in alike]
+    else:
+        problems = [f"{name} has one label alone, {names[gold[0]]!r}" for name, gold in alike]
+    return [f"{problem}: its scores cannot compare models" for problem in problems]
 
 
 def tuning_labels(spec: TaskSpec, names: tuple[str, ...], train: Split, tuning: Split, *, own: bool) -> list[str]:

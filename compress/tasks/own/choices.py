@@ -41,10 +41,26 @@ def usual_choice(table: Table, label_column: str, *, kind_chosen: bool = False) 
     return None if label is None else (context if begins is None else f"{context},{begins}", endings, label)
 
 
+def labelled_choice(table: Table, text: str, label: str) -> tuple[str, str, str] | None:
+    """Return the columns (contexts; endings; labels) of a file whose labels name the columns of endings: those that the user named and, for
+    the defaults `text` and `label`, usual ones where these do not exist. None if the labels name no columns, or also that of contexts."""
+    if text == "text" and text not in table.columns:
+        text = next((name for name in _CONTEXTS if name in table.columns), text)
+    if label == "label":
+        label = _label_column(table, label)
+    contexts = choice_text(table, text, "")[:-1]
+    endings = _labelled_endings(table, label) if {*contexts, label} <= table.columns.keys() else None
+    return None if endings is None or not {*contexts}.isdisjoint(endings.split(",")) else (text, endings, label)
+
+
+def _label_column(table: Table, label: str) -> str:
+    return next((name for name in (label, *_LABELS) if name in table.columns), label)
+
+
 def _labelled_endings(table: Table, label: str) -> str | None:
     """Return the columns of texts whose names are the labels, such as A, B, C and D, separated by commas; None if a label names none. If
     they are letters, columns with other letters, which no label of these rows may name, are also endings."""
-    label = next((name for name in (label, *_LABELS) if name in table.columns), label)
+    label = _label_column(table, label)
     named = {str(value).strip() for value in table.columns.get(label, ())}
     others = [name for name in table.columns if name != label]
     if not named or not named.issubset(others):

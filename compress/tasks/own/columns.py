@@ -13,7 +13,7 @@ from ..reading.conll import TAGS
 from ..reading.spans import SPANS
 from ..reading.tables import Table, no_examples
 from ..reading.text_columns import ending_columns
-from .choices import choice_text, holds_endings, usual_choice
+from .choices import choice_text, holds_endings, labelled_choice, usual_choice
 from .files import OwnFiles
 from .queries import PASSAGES, QUERY, RELEVANCES
 
@@ -60,9 +60,12 @@ def _with_endings(own: OwnFiles, table: Table, *, named_by_user: bool) -> OwnFil
         return replace(own, text=text, pair=pair, label=label, kind="choice")
     if table.word_numbers is not None:  # lists of words and tags
         return own
-    if own.kind is None and own.pair is not None and own.pair != own.label and holds_endings(table, own.pair):
-        return replace(own, kind="choice")
-    return own
+    if own.pair is None:
+        columns = labelled_choice(table, own.text, own.label)
+        return (
+            own if columns is None else replace(own, text=columns[0], pair=columns[1], label=columns[2], kind="choice")
+        )
+    return replace(own, kind="choice") if own.pair != own.label and holds_endings(table, own.pair) else own
 
 
 def _unless_named(own: OwnFiles, table: Table, text: str, pair: str, label: str) -> OwnFiles:

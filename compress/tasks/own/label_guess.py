@@ -9,9 +9,11 @@ from random import Random
 from typing import Any
 
 from ...errors import CompressError
-from ...files.tabular import flag, label_columns, label_text, list_names
+from ...files.tabular import flag, is_number, label_columns, label_text, list_names
 from ...spec.kinds import KindName
 from ..kinds.classification import MOST_UNLISTED_LABELS
+from ..kinds.embedding import is_blank
+from ..reading.number_texts import are_scores, relevance_of
 from ..reading.tables import Table, no_examples
 
 _ROWS = (
@@ -26,6 +28,31 @@ _SIMILAR = 0.5  # of the best share: another column is predicted about as well
 def class_columns(table: Table, texts: set[str | None]) -> list[str]:
     """Return the columns, other than the texts, that may be classes: a few distinct values, repeated."""
     return [name for name, values in table.columns.items() if name not in texts and _may_be_classes(values)]
+
+
+def guess_scores(table: Table, usual: Sequence[str], texts: set[str | None], kind: KindName) -> str | None:
+    """Return the column, other than the texts, that holds scores: most values are numbers, not all the same. The first of the `usual` ones
+    is preferred, then the last with few values for relevances and with a decimal point for others, then the last whose numbers recur, as
+    those of rows do not. None if there is none."""
+    read = relevance_of if kind == "ranking" else lambda value: value
+    numbers = {
+        name: [value for value in map(read, values) if not isinstance(value, bool) and is_number(str(value))]
+        for name, values in table.columns.items()
+        if name not in texts
+    }
+    scores = {
+        name: values
+        for name, values in numbers.items()
+        if 2 * len(values) > sum(not is_blank(value) for value in table.columns[name]) and len({*map(str, values)}) > 1
+    }
+    named = next((name for name in usual if name in scores), None)
+    likely = (
+        [name for name in class_columns(table, texts) if name in scores]
+        if kind == "ranking"
+        else [name for name, values in scores.items() if are_scores(values)]
+    )
+    recurring = [name for name, values in scores.items() if len({*map(str, values)}) < len(values)]
+    return named or next((columns[-1] for columns in (likely, recurring, list(scores)) if columns), None)
 
 
 def _may_be_classes(values: Sequence[Any]) -> bool:

@@ -27,7 +27,7 @@ from ..reading.tables import Table
 from ..reading.text_columns import ending_columns
 from .columns import check_parted, check_tabular, headless, with_words
 from .files import OwnFiles
-from .label_guess import class_columns, guess_label
+from .label_guess import class_columns, guess_label, guess_scores
 from .queries import PASSAGES, QUERY
 from .task import names_split, own_task
 
@@ -77,6 +77,7 @@ _TEXTS = (
     "tokens",
     "words",
 )
+_SCORED = ("ranking", "regression", "embedding")  # kinds whose labels are numbers
 _RELATED = (
     ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"), ("text_a", "text_b"),
     ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"),
@@ -144,9 +145,11 @@ def _check_headed(table: Table) -> None:
 
 def _label(table: Table, names: dict[str, str], texts: set[str | None], own: OwnFiles) -> str:
     """Return the column with a usual name, or else the one that its values suggest."""
-    named = next((names[name] for name in _LABELS if name in names and names[name] not in texts), None)
-    if named is not None:
-        return named
+    usual = [names[name] for name in _LABELS if name in names and names[name] not in texts]
+    if own.kind in _SCORED and (scores := guess_scores(table, usual, texts, own.kind)) is not None:
+        return scores
+    if usual:
+        return usual[0]
     few = class_columns(table, texts)
     # How two texts are related does not follow from the words of one, but their genre, say, does.
     if len(few) < 2 or own.pair is not None or any({*pair} <= names.keys() for pair in _RELATED):
@@ -161,7 +164,8 @@ def _label(table: Table, names: dict[str, str], texts: set[str | None], own: Own
 def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
     """Return the column with the first usual name; else the first column whose texts are long enough beside those with most words to be
     more than titles or ids, and differ enough to be more than names."""
-    named = next((names[name] for name in _TEXTS if name in names and names[name] not in taken), None)
+    nested = {name for name, values in table.columns.items() if any(isinstance(value, dict) for value in values)}
+    named = next((names[name] for name in _TEXTS if name in names and names[name] not in taken | nested), None)
     sizes = {
         name: (fmean(len(value.split()) for value in values), fmean(map(len, values)), len(set(values)))
         for name, values in table.columns.items()
