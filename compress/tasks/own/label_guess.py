@@ -37,7 +37,8 @@ def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: Ki
     """Return all `columns` if they are of 0 and 1, since a text may then have several labels. Otherwise return the one that the words of
     `text` predict; where several are predicted about as well, the last, but for columns of 0 and 1 that follow from another, such as one
     for each class beside the class; where none is predicted, the last, unless it has more than twice as many values as another, as names
-    and dates have beside classes. Names with commas cannot be among several.
+    and dates have beside classes. Of another `kind`, return the last: scores and sets of labels have many values. Names with commas cannot
+    be among several.
 
     Raises `CompressError` if there is none.
     """
@@ -51,7 +52,9 @@ def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: Ki
     joined = ",".join(columns)
     if kind in (None, "multilabel") and flags == {*columns}:
         return joined if label_columns(joined, table.columns) == tuple(columns) else columns[-1]
-    if text is None or kind not in (None, "classification"):
+    if kind not in (None, "classification"):
+        return columns[-1]
+    if text is None:
         return _last_of_few_values(table, columns)
     rows = Random(0).sample(range(len(table.columns[text])), min(_ROWS, len(table.columns[text])))
     words = [str(table.columns[text][row]).lower().split()[:_WORDS] for row in rows]
