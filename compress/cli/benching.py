@@ -13,6 +13,7 @@ import typer
 from ..errors import CompressError
 from ..files.paths import check_folder, display_path
 from ..machine import MOST_THREADS
+from .completion import complete_task
 from .options import UngroupedJson, path_option
 
 if TYPE_CHECKING:
@@ -33,7 +34,12 @@ Shapes = Annotated[
         "--shape", metavar="BATCHxLENGTH", help="Texts, and tokens of each; repeatable. Default: 1x32, 1x128, 32x128."
     ),
 ]
-Task = Annotated[str | None, typer.Option(help="Also time single texts with the lengths of this task's tuning split.")]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        help="Also time single texts with the lengths of this task's tuning split.", autocompletion=complete_task
+    ),
+]
 Threads = Annotated[
     list[str] | None,
     typer.Option("--threads", metavar="N|all", help="Threads per model; repeat to measure several. Default: 1."),

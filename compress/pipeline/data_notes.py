@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..tasks import is_at_hand
 from .plan import Plan
 from .results.reported import ReportedSource
 from .results.truncation import truncation_notes
 from .stages.adopt import planned_label_notes
+
+
+def notes_before_training(plans: Sequence[Plan], reported: Mapping[str, ReportedSource] | None = None) -> list[str]:
+    """Return the notes with which a run begins: on the data, and on texts that are cut. `reported`: by the fingerprint of the task.
+    Reads the data."""
+    reported = reported or {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
+    of_data = (line for plan in plans for line in (*plan.task.data.notes, *plan.task.data.advice))
+    return list(dict.fromkeys((*of_data, *truncation_notes(plans, reported).values())))
 
 
 def data_notes(plans: Sequence[Plan]) -> dict[str, list[str]]:

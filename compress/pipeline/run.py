@@ -13,6 +13,7 @@ from ..processes.shared_settings import exclusive
 from ..results import Result
 from ..store import Artifact, Store, as_user_error
 from .building import build_nodes, check_texts
+from .data_notes import notes_before_training
 from .distributed import Peers, follow, lead
 from .estimate import data_line, estimate
 from .lengths import mean_length
@@ -26,7 +27,6 @@ from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
 from .results.run_folder import finished_result, write_run
 from .results.similarity import layer_similarity
-from .results.truncation import truncation_notes
 from .side_by_side import Turns, build_missing, max_parallel_stages, missing_stages
 from .stages.adopt import ADOPT
 
@@ -100,8 +100,7 @@ def _report_outlook(
     left = [plan for plan in plans if any(not cache.has(node.key) for node in plan.nodes)]
     for line in dict.fromkeys(data_line(plan.task) for plan in left):
         listener.outlook(line)
-    of_data = (line for plan in left for line in (*plan.task.data.notes, *plan.task.data.advice))
-    for line in dict.fromkeys((*of_data, *truncation_notes(left, reported).values())):
+    for line in notes_before_training(left, reported):
         listener.notice(line)
     outlook = estimate(left, request.root)
     if outlook.work and outlook.seconds is None and any(work.steps is not None for work in outlook.work):

@@ -15,6 +15,7 @@ from ..model_choice import Choice, Limits, Measured, choose, pareto_front
 from ..models.checkpoints.folders import load_tokenizer, pad_id
 from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
+from ..pipeline.data_notes import notes_before_training
 from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import check_numbers, command_line, load_recipe, overrides_for, threads_of
 from ..pipeline.stages.prune.budget import least_mb
@@ -55,7 +56,7 @@ def search(
     """Run up to `trials` of the request's recipes with the values of `axes`, stored in `search` below the request's root and
     shared by its `jobs` processes.
 
-    Only the tuning split decides; the reported split is read once, for the front. Raises `CompressError` for wrong input
+    Only the tuning split decides; models are scored on the reported split once, for the front. Raises `CompressError` for wrong input
     before any work, and what `run_all` raises.
     """
     listener = listener or Listener()
@@ -86,15 +87,15 @@ def work_on(request: Request, limits: Limits, axes: Sequence[Axis], trials: int)
 
 
 def open_search(request: Request, limits: Limits, axes: Sequence[Axis], listener: Listener | None = None) -> Search:
-    """Begin or continue the search in the request's root. The `listener`, if any, hears the notes on the data. Raises `CompressError` for
-    wrong input, and for a folder of another search; then nothing is written."""
+    """Begin or continue the search in the request's root. The `listener`, if any, hears the notes with which a run begins. Raises
+    `CompressError` for wrong input, and for a folder of another search; then nothing is written."""
     check_optuna()
     recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
     parts = _check_request(request, axes)
     plans = _plannable(request, axes)
     plan = next(iter(plans.values()))
     if listener is not None:
-        for line in (*plan.task.data.notes, *plan.task.data.advice):
+        for line in notes_before_training([*plans.values()]):
             listener.notice(line)
     corpus = next((each.corpus for each in plans.values() if each.corpus is not None), None)
     identity = {

@@ -94,6 +94,7 @@ def completed(words: str) -> list[str]:
         ("compress ablate tinybert-s", ["tinybert-small"]),
         ("compress run int8 --task toy-s", ["toy-sentiment", "toy-similarity"]),
         ("compress verify b --task qq", ["qqp"]),
+        ("compress bench b --task qq", ["qqp"]),
         ("compress search int8 --teacher bert-mini-", ["bert-mini-256"]),
         ("compress run logits --student distil-1", ["distil-1l"]),
         ("compress run int8 --teacher ./", []),  # the shell then completes paths

@@ -60,6 +60,14 @@ def test_what_a_run_notes_on_the_data_is_heard_before_the_trials(request_: Reque
     assert [note for note in heard.notices if note.startswith(f"{ONE_TUNING_LABEL}, 'positive'")]
 
 
+def test_texts_that_are_cut_are_noted_before_the_trials(request_: Request, tmp_path: Path) -> None:
+    """As by a run: once, whichever recipes are tried."""
+    (tmp_path / "task.yaml").write_text(TASK.replace("max_length: 24", "max_length: 4"))
+    heard = Notices()
+    open_search(request_, LIMITS, (), heard)
+    assert len([note for note in heard.notices if "have more than 4 tokens and are cut" in note]) == 1
+
+
 @pytest.mark.parametrize(("limits", "timed"), [(Limits(max_latency_ms=5.0), True), (Limits(max_size_mb=5.0), False)])
 def test_a_command_goes_on_with_what_the_search_has_and_times_what_its_limits_ask_for(
     request_: Request, limits: Limits, timed: bool

@@ -20,6 +20,7 @@ from ...tasks import TASK_KINDS
 from .draft import Draft
 
 P = TypeVar("P", bound=PerTask)
+_RATES = {"modernbert": ("attention_dropout", 0.0), "xlnet": ("summary_last_dropout", 0.1)}  # field, and its default
 WITHOUT_TEXT = "no plain text was given; add it with --corpus PATH"
 
 
@@ -38,7 +39,15 @@ def fields_for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[PerTa
 
 
 def seeded_fields(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
-    return {**spec.model_dump(mode="json", exclude={"per_task"}), "seed": seed, "precision": draft.precision}
+    fields = {**spec.model_dump(mode="json", exclude={"per_task"}), "seed": seed, "precision": draft.precision}
+    return fields | ({"dropouts": "all"} if fields.get("dropout") and _lacks_dropouts(draft) else {})
+
+
+def _lacks_dropouts(draft: Draft) -> bool:
+    """Whether a model's class leaves dropouts out at its config's rate, which earlier versions did not turn on."""
+    sources = [*draft.teachers.values(), *([draft.pretrained] if draft.pretrained else [])]
+    rates = [(source.config, *_RATES.get(source.config["model_type"], ("", 1.0))) for source in sources]
+    return any(not config.get(name, usual) for config, name, usual in rates)
 
 
 def named_file_hash(field: str, word: str) -> str:

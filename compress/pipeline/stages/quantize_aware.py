@@ -60,7 +60,7 @@ def plan(draft: Draft, stage: Stage) -> None:
         )
     described = seeded_fields(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
-    if spec.ranges == "moving_average" and spec.micro_batch_size is not None:
+    if spec.ranges == "moving_average" and (spec.micro_batch_size or spec.batch_size) < spec.batch_size:
         described |= {"moves": "once per step"}  # earlier versions moved ranges with every micro-batch
     outside = calibrated_on(draft, quantize_spec(draft.recipe))
     add_changed(draft, QUANTIZE_AWARE, "qat", spec, described, stage=stage.id, outside=outside)

@@ -16,9 +16,7 @@ from ..kinds.embedding import is_blank
 from ..reading.number_texts import are_scores, relevance_of
 from ..reading.tables import Table, no_examples
 
-_ROWS = (
-    1000  # rows for a guess, from anywhere in the file, since files may be sorted by their labels, or alternate them
-)
+_ROWS = 1000  # for a guess, from anywhere in the file, since files may be sorted by their labels, or alternate them
 _FEW_ROWS = 200  # up to these, each row is predicted from all others; half of them are too few to learn from
 _WORDS = 50  # of each text
 _DEVIATIONS = 3.0  # by which a column must be predicted better than by its most frequent value
@@ -64,7 +62,8 @@ def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: Ki
     """Return all `columns` if they are of 0 and 1, since a text may then have several labels. Otherwise return the one that the words of
     `text` predict; where several are predicted about as well, the last, but for columns of 0 and 1 that follow from another, such as one
     for each class beside the class; where none is predicted, the last, unless it has more than twice as many values as another, as names
-    and dates have beside classes. Names with commas cannot be among several.
+    and dates have beside classes. Of another `kind`, return the last: scores and sets of labels have many values. Names with commas cannot
+    be among several.
 
     Raises `CompressError` if there is none.
     """
@@ -78,7 +77,9 @@ def guess_label(table: Table, columns: Sequence[str], text: str | None, kind: Ki
     joined = ",".join(columns)
     if kind in (None, "multilabel") and flags == {*columns}:
         return joined if label_columns(joined, table.columns) == tuple(columns) else columns[-1]
-    if text is None or kind not in (None, "classification"):
+    if kind not in (None, "classification"):
+        return columns[-1]
+    if text is None:
         return _last_of_few_values(table, columns)
     rows = Random(0).sample(range(len(table.columns[text])), min(_ROWS, len(table.columns[text])))
     words = [str(table.columns[text][row]).lower().split()[:_WORDS] for row in rows]

@@ -18,6 +18,7 @@ from compress.errors import CompressError
 from compress.pipeline import Listener, Plan, Request, plan_all
 from compress.pipeline.building import build_nodes
 from compress.pipeline.plan import Context
+from compress.pipeline.stages import quantize_aware
 from compress.pipeline.training import run as training_run
 from compress.quantize.node_selection import QuantizationPlan
 from compress.quantize.qat_params import FACTORS_FILE, RANGES_FILE, REPEATS_FILE, Trained, trained_params
@@ -94,6 +95,25 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
         "quantize.alpha=0.5",
     ):  # it has no texts to correct with, and sets its own
         assert planned(world, "alone", override).keys == base
+
+
+@pytest.mark.parametrize(
+    ("ranges", "micro", "is_new"), [("moving_average", 4, True), ("moving_average", 8, False), ("learned", 4, False)]
+)
+def test_ranges_that_an_earlier_version_moved_with_every_micro_batch_are_not_taken(
+    world: Path, monkeypatch: pytest.MonkeyPatch, ranges: str, micro: int, is_new: bool
+) -> None:
+    """Of a batch of 8."""
+    described: list[dict[str, Any]] = []
+
+    def add(draft: Any, kind: Any, name: str, spec: Any, fields: dict[str, Any], **more: Any) -> None:
+        described.append(fields)
+        add_changed(draft, kind, name, spec, fields, **more)
+
+    add_changed = quantize_aware.add_changed
+    monkeypatch.setattr(quantize_aware, "add_changed", add)
+    planned(world, "alone", f"quantize_aware.ranges={ranges}", f"quantize_aware.micro_batch_size={micro}")
+    assert ["moves" in fields for fields in described] == [is_new]
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from compress.errors import CompressError
+from compress.spec.kinds import KindName
 from compress.tasks import OwnFiles, own_task
 from compress.tasks.own.template import files_in, guess_columns, task_yaml
 
@@ -211,6 +213,16 @@ def test_without_a_sign_in_the_words_a_column_of_many_values_is_no_label(
 ) -> None:
     columns = guess_columns(few_rows(tmp_path, header, lambda i: f"this is remark number {i}"), [])
     assert (columns.text, columns.label) == ("remark", label)
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"), [("regression", "author"), ("multilabel", "author"), ("classification", "mood"), (None, "mood")]
+)
+def test_scores_and_sets_of_labels_may_have_more_values_than_a_column_before_them(
+    tmp_path: Path, kind: KindName | None, label: str
+) -> None:
+    own = few_rows(tmp_path, "remark,mood,author", lambda i: f"this is remark number {i}")
+    assert guess_columns(replace(own, kind=kind), []).label == label
 
 
 @pytest.mark.parametrize("names", [("sentence1", "sentence2"), ("first", "second")])
