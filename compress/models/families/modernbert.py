@@ -24,7 +24,7 @@ from .fields import (
     one_of,
     whole_number,
 )
-from .parts import Attention, EncoderLayers, Heads, MaskedLmHead, Setting, Student, TokenizerClasses
+from .parts import Attention, EncoderLayers, Heads, MaskedLmHead, OptionalDropout, Setting, Student, TokenizerClasses
 from .record import Family
 
 _KINDS = ("full_attention", "sliding_attention")
@@ -122,6 +122,7 @@ MODERNBERT = Family(
     layers=EncoderLayers(path="layers.{}", first_differs=True, config_lists=("layer_types",)),
     attention=Attention(local_layers=True),
     heads=Heads(masked_lm=MaskedLmHead(dense="head.dense", activation="head.act", norm="head.norm", decoder="decoder")),
+    optional_dropout=OptionalDropout("out_drop", "attention_dropout", 0.0),  # of the attention's output
     counts=Counts(
         embeddings=_embeddings,
         layer=_layer,

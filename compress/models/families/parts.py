@@ -125,6 +125,16 @@ class Heads:
         return (self.multiple_choice or self.classifier) if pooled else self.classifier
 
 
+@dataclass(frozen=True)
+class OptionalDropout:
+    """A dropout that transformers' class leaves out where the config's rate is 0. `module`: the attribute that holds it; `rate`: the
+    config's field, whose value is `default` where it is missing."""
+
+    module: str
+    rate: str
+    default: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Student:
     """How a student of the family starts. `inits`: values of the card's `init` that it supports. `settings`: what its config takes from the

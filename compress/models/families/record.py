@@ -8,7 +8,16 @@ from typing import Any
 
 from .counts import BERT_COUNTS, Counts
 from .fields import Field
-from .parts import Attention, Embeddings, EncoderLayers, Heads, RandomWeights, Student, TokenizerClasses
+from .parts import (
+    Attention,
+    Embeddings,
+    EncoderLayers,
+    Heads,
+    OptionalDropout,
+    RandomWeights,
+    Student,
+    TokenizerClasses,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +29,7 @@ class Family:
     `task_type_vocab_size`, task types; `num_hidden_groups`, layers that share weights.
     `own_names`: BERT's name of a setting -> its own. `fixed`: BERT's name of a setting that it lacks -> its value.
     `fast_graph`: whether the fast graph supports its parts; otherwise its models are exported by torch's exporter.
+    `optional_dropout`: the dropout, if any, that its class leaves out where the config's rate is 0.
     `register_classes`: registers the classes of a family that transformers does not have.
     `student_families`: families of students that can start from a teacher of this one; if empty, it can only teach pre-trained students,
     which learn from its logits.
@@ -36,6 +46,7 @@ class Family:
     layers: EncoderLayers
     attention: Attention = field(default_factory=Attention)
     heads: Heads = field(default_factory=Heads)
+    optional_dropout: OptionalDropout | None = None
     counts: Counts = BERT_COUNTS
     fast_graph: bool = True
     register_classes: Callable[[], None] | None = None

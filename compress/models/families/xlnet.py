@@ -20,7 +20,7 @@ from .fields import (
     only,
     whole_number,
 )
-from .parts import Attention, Embeddings, EncoderLayers, TokenizerClasses
+from .parts import Attention, Embeddings, EncoderLayers, OptionalDropout, TokenizerClasses
 from .record import Family
 
 _POSITIONS = 512  # as in pre-training; attention itself has no limit
@@ -88,6 +88,7 @@ XLNET = Family(
     embeddings=Embeddings(relative_segments=True),
     layers=EncoderLayers(path="layer.{}", time_major=True),
     attention=Attention(readable=False, separates_documents=False),
+    optional_dropout=OptionalDropout("last_dropout", "summary_last_dropout", 0.1),  # of the classifier's input
     counts=Counts(embeddings=_embeddings, layer=_layer, layer_flops=_layer_flops),
     fast_graph=False,
 )

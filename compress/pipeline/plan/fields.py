@@ -20,7 +20,6 @@ from ...tasks import TASK_KINDS
 from .draft import Draft
 
 P = TypeVar("P", bound=PerTask)
-_RATES = {"modernbert": ("attention_dropout", 0.0), "xlnet": ("summary_last_dropout", 0.1)}  # field, and its default
 WITHOUT_TEXT = "no plain text was given; add it with --corpus PATH"
 
 
@@ -46,8 +45,8 @@ def seeded_fields(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
 def _lacks_dropouts(draft: Draft) -> bool:
     """Whether a model's class leaves dropouts out at its config's rate, which earlier versions did not turn on."""
     sources = [*draft.teachers.values(), *([draft.pretrained] if draft.pretrained else [])]
-    rates = [(source.config, *_RATES.get(source.config["model_type"], ("", 1.0))) for source in sources]
-    return any(not config.get(name, usual) for config, name, usual in rates)
+    optional = [(source.config, FAMILIES[source.config["model_type"]].optional_dropout) for source in sources]
+    return any(dropout is not None and not config.get(dropout.rate, dropout.default) for config, dropout in optional)
 
 
 def named_file_hash(field: str, word: str) -> str:

@@ -15,6 +15,7 @@ from ...errors import CompressError
 from ...files.atomic import replacing
 from ...losses.features import LOGITS
 from ...losses.spans import moved_logits
+from ...models.families import FAMILIES
 from ...models.features.named import Batch, Features, compute_features
 from ...models.features.predict import collected_logits, predict_logits, put_token_logits, to_tensors
 from ...models.masked_lm import masked_text_loss
@@ -41,7 +42,6 @@ from ..plan.sources import TaskSource
 from .info import HeldOut
 
 _LARGEST_EXPONENT = 700.0  # e to a larger one is no double
-_LEFT_OUT = ("out_drop", "last_dropout")  # dropouts that ModernBERT and XLNet lack if the config's rate is 0
 
 
 def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.Module], float]:
@@ -218,8 +218,9 @@ def set_dropout(model: Any, rate: float | None) -> None:
     carry a stage's rate into the next."""
     if rate is None:
         return
+    optional = [family.optional_dropout.module for family in FAMILIES.values() if family.optional_dropout]
     for module in list(model.modules()):
-        for name in _LEFT_OUT:
+        for name in optional:
             if rate and isinstance(getattr(module, name, None), nn.Identity):
                 setattr(module, name, nn.Dropout(rate))
         if isinstance(module, nn.Dropout):
