@@ -187,11 +187,10 @@ def _exported(job: Job[Any], model: Any) -> Any:
     """Return the graph that the recipe exports, with its metadata."""
     from ....export import graph_of
 
-    task, spec = job.context.task.spec, export_of(job.plan.recipe)
-    graph = "plain" if spec.graph == "plain" else "fast"
+    task, (graph, opset) = job.context.task.spec, _export_form(job.plan.recipe)
     return graph_of(
         model,
-        opset=spec.opset,
+        opset=opset,
         task_name=task.name,
         labels=job.context.labels,
         kind=task.kind,
@@ -200,16 +199,17 @@ def _exported(job: Job[Any], model: Any) -> Any:
     )
 
 
-def export_of(recipe: Recipe) -> Export:
-    """Return how the recipe's models are exported."""
-    return next((stage.spec for stage in recipe.stages if stage.kind == "export"), Export())
+def _export_form(recipe: Recipe) -> tuple[str, int]:
+    """Return the graph (`fast` or `plain`) and the opset in which the recipe exports models that have a fast graph."""
+    spec = next((stage.spec for stage in recipe.stages if stage.kind == "export"), Export())
+    return "plain" if spec.graph == "plain" else "fast", spec.opset
 
 
 def file_fields(recipe: Recipe, task_name: str, labels: Sequence[str]) -> dict[str, Any]:
     """Return what the size of a file depends on besides its weights, as JSON values: graph, opset, and the text in the metadata."""
-    export, int8 = export_of(recipe), int8_of(recipe)
+    (graph, opset), int8 = _export_form(recipe), int8_of(recipe)
     text = [task_name, *labels, "" if int8 is None else _description(int8)]
-    return {"graph": "plain" if export.graph == "plain" else "fast", "opset": export.opset, "text": json.dumps(text)}
+    return {"graph": graph, "opset": opset, "text": json.dumps(text)}
 
 
 def _description(spec: Quantize) -> str:
