@@ -210,9 +210,7 @@ class Result(Record):
     recipe: RecipeRecord = Field(description="the resolved recipe")
     teacher: str
     student: str | None
-    student_card: dict[str, Any] | None = Field(
-        default=None, description="fields of the student's card; older results have none"
-    )
+    student_card: dict[str, Any] | None = Field(default=None, description="its fields; older results have none")
     seed: Seed
     task: TaskInfo
     machine: Machine
