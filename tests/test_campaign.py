@@ -19,6 +19,8 @@ from compress.bundle import verify
 from compress.errors import Interrupted
 from compress.processes import signals
 
+pytestmark = pytest.mark.end_to_end
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 ABSENT = ("datasets", "neural_compressor", "altair", "vl_convert", "sentencepiece")  # on a bare GPU machine
 

@@ -14,6 +14,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 import compress
 from compress import CompressError
 
+pytestmark = pytest.mark.end_to_end
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = """
 name: small

@@ -18,6 +18,8 @@ from compress.cli.benching import _shapes
 from compress.errors import CheckFailed, CompressError
 from compress.pipeline import BenchSettings
 
+pytestmark = pytest.mark.end_to_end
+
 ONE = Candidate("one", Path("a"), "onnx")
 
 

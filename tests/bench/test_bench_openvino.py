@@ -10,6 +10,8 @@ from compress.bench.candidates import find_candidates
 from compress.bench.runners import openvino_runner
 from compress.errors import CompressError
 
+pytestmark = pytest.mark.end_to_end
+
 
 def test_it_is_measured_beside_onnx_runtime_and_says_its_precision(tiny_onnx) -> None:
     path = tiny_onnx("bert")

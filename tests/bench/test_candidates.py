@@ -10,6 +10,8 @@ import pytest
 from compress.bench.candidates import find_candidates
 from compress.errors import CompressError
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture
 def world(tiny_onnx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -9,6 +9,8 @@ import pytest
 from compress.bench import child
 from compress.bench.child import Server
 
+pytestmark = pytest.mark.end_to_end
+
 SHORT, LONG = 1.0, 100.0  # milliseconds below and above the limit up to which a run needs an untimed one before it
 
 

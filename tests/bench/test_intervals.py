@@ -9,6 +9,8 @@ import pytest
 
 from compress.bench.intervals import FEWEST, NARROW, half_width, is_check
 
+pytestmark = pytest.mark.end_to_end
+
 MOST = 30
 
 

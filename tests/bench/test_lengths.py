@@ -16,6 +16,8 @@ from compress.bench.runners import feed, inputs
 from compress.errors import CompressError
 from compress.tasks import encode, load_training, resolve_task
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture
 def task(tmp_path: Path) -> str:

@@ -18,6 +18,8 @@ from compress.export import export_onnx
 from compress.quantize import quantize_onnx
 from compress.spec.quantization import Quantize
 
+pytestmark = pytest.mark.end_to_end
+
 # The tiny models: 2 layers of width 32, feed-forward 64, 3 classes.
 LAYERS, WIDTH, INNER, CLASSES = 2, 32, 64, 3
 

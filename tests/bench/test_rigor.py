@@ -15,6 +15,8 @@ from compress.errors import CompressError
 from compress.results import Latency, Runtime
 from compress.results.timing import too_noisy
 
+pytestmark = pytest.mark.end_to_end
+
 TWO = [Candidate("slow", Path("a"), "onnx"), Candidate("fast", Path("b"), "onnx")]
 
 

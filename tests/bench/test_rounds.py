@@ -15,6 +15,8 @@ from compress.bench.process import Times
 from compress.errors import CompressError
 from compress.results import Runtime
 
+pytestmark = pytest.mark.end_to_end
+
 
 class FakeChild:
     """A child that answers at once; `clock` advances by the model's time."""

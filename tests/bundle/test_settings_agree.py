@@ -18,6 +18,8 @@ from pydantic import ValidationError
 from compress.bundle import read_bundle, verify
 from compress.errors import CompressError
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.mark.parametrize(
     ("name", "fields", "expected"),

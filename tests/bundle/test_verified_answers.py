@@ -19,6 +19,8 @@ from compress.bundle import read_bundle, verify
 from compress.errors import CompressError
 from compress.tasks import BUILTIN_TASKS, OwnFiles, fingerprint, load_reported, load_training, own_task
 
+pytestmark = pytest.mark.end_to_end
+
 
 def _scale_weights(path: Path, factor: float) -> None:
     model = onnx.load(str(path))

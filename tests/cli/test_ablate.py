@@ -12,6 +12,8 @@ import pytest
 
 from compress.results import read_result
 
+pytestmark = pytest.mark.end_to_end
+
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
 FILES = {

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from default_suite import slow
 
+pytestmark = pytest.mark.end_to_end
+
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
 TEACHER = """\

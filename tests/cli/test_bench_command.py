@@ -15,6 +15,8 @@ from compress import provenance
 from compress.bench import AGAIN, RIGOR
 from compress.results import Latency, Runtime
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture
 def model(tiny_onnx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -27,6 +27,8 @@ from compress.results import Result
 from compress.runtime import Chooser, Chosen, Classifier, load
 from compress.tasks import OwnFiles
 
+pytestmark = pytest.mark.end_to_end
+
 ENDS = ("music", "river", "town", "park")  # words in the vocabulary; the first marks the right ending
 OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 

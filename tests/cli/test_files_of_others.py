@@ -10,6 +10,8 @@ import pytest
 from recipe_runs import TEACHER
 from refusals import Cli, refused
 
+pytestmark = pytest.mark.end_to_end
+
 BRIEF = ("--threads", "1", "--set", "finetune.max_steps=1", "--set", "quantize.method=dynamic")
 QUICK = ("--teacher", "bert-mini", *BRIEF)
 

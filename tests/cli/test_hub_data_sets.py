@@ -16,6 +16,8 @@ from compress.corpus import corpus_sources
 from compress.corpus.sources import paragraphs
 from compress.errors import CompressError
 
+pytestmark = pytest.mark.end_to_end
+
 DATA = "acme/reviews"
 
 

@@ -15,6 +15,8 @@ from default_suite import slow
 from hub_downloads import CHUNK, COMMIT, LATER, TRIES, Endpoint, Repository
 from huggingface_hub import constants, hf_hub_download
 
+pytestmark = pytest.mark.end_to_end
+
 TEACHER = "acme/tiny-bert"
 WEIGHTS = "model.safetensors"
 WAY_OUT = "give another with --teacher DIR"

@@ -26,6 +26,8 @@ from compress.results import Result
 from compress.runtime import Classifier, LabelsPrediction
 from compress.tasks import OwnFiles, headline_of, load_training, own_task
 
+pytestmark = pytest.mark.end_to_end
+
 WORDS = {"art": "music", "nature": "river", "traffic": "vehicle"}  # words in the teacher's vocabulary
 OTHERS = ("town", "park", "girl", "child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 

@@ -16,6 +16,8 @@ import compress
 from compress.pipeline.request import Request, command_line, own_words
 from compress.tasks import OwnFiles, own_files
 
+pytestmark = pytest.mark.end_to_end
+
 Cli = Callable[..., Any]
 
 

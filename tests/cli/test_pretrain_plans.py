@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.end_to_end
+
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
 CARD = """\

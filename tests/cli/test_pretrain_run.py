@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from recipe_runs import TEACHER
 
+pytestmark = pytest.mark.end_to_end
+
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
 WORDS = ["film", "story", "people", "long", "old", "good", "bad", "city", "river", "house", "year", "made", "known"]

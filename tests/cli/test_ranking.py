@@ -26,6 +26,8 @@ from compress.results import Result
 from compress.runtime import Classifier, Ranker, RelevancePrediction, load
 from compress.tasks import OwnFiles
 
+pytestmark = pytest.mark.end_to_end
+
 GRADES = {"music": 2, "river": 1}  # words in the vocabulary, and the relevance of a passage with them
 OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 

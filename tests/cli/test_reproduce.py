@@ -15,6 +15,8 @@ from reproduced_records import elsewhere, with_score, with_wrong
 
 from compress.results import PER_EXAMPLE, read_result
 
+pytestmark = pytest.mark.end_to_end
+
 Cli = Callable[..., Any]
 Alter = Callable[[dict[str, Any]], None]
 RUN = (

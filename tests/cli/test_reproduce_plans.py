@@ -23,6 +23,8 @@ from compress.reproduction.conditions import are_exact, conditions_of
 from compress.results import Result, read_results, write_result
 from compress.tasks import OwnFiles
 
+pytestmark = pytest.mark.end_to_end
+
 REPORTS = Path(__file__).parents[2] / "reports"
 HERE = sorted(path for path in REPORTS.glob("*/result*.json"))
 
@@ -39,9 +41,7 @@ def test_the_commands_of_our_reports_are_read_and_the_files_that_they_name_are_t
         assert request.seeds == (result.seed,) and len(request.recipes) == 1
         recipe = load_recipe(str(request.recipes[0]), request.overrides)
         (teacher,) = (load_teacher(word).name for word in teacher_words(request, recipe))
-        folder = result.student_origin is not None and "." not in str(
-            request.student
-        )  # a checkpoint, which is not available here
+        folder = result.student_origin is not None and "." not in str(request.student)  # of a checkpoint, not here
         student = load_student(request.student).name if request.student and not folder else result.student
         assert not folder or request.student in (None, result.student)
         assert (recipe.name, teacher, student) == (result.recipe["name"], result.teacher, result.student)

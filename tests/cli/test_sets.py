@@ -16,6 +16,8 @@ from compress.results import PER_EXAMPLE, Result, TaskInfo, read_result
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
 
+pytestmark = pytest.mark.end_to_end
+
 SETS = {"small": 20, "large": 40}
 TASK = {
     "name": "sts",

@@ -16,6 +16,8 @@ from default_suite import slow
 from compress.bundle import read_bundle
 from compress.results import ModelResult, Result, StageRecord, read_result, write_result
 
+pytestmark = pytest.mark.end_to_end
+
 MS = {"teacher-fp32": 8.0, "student-fp32": 4.0, "student-int8": 2.0}
 TUNING = {"teacher": 95.0, "student": 91.0}
 INT8 = 90.0

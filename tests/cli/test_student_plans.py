@@ -11,6 +11,8 @@ import pytest
 from family_teachers import teacher_of, tokenizer_of
 from plain_teachers import plain_teacher
 
+pytestmark = pytest.mark.end_to_end
+
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 TASK = ("--task", "toy-sentiment", "--set", "finetune.max_length=16")
 

@@ -22,6 +22,8 @@ from compress.report.grouping.recorded_scores import Scored, metric_of
 from compress.results import Result
 from compress.runtime import Tagger, load
 
+pytestmark = pytest.mark.end_to_end
+
 OTHERS = ("girl", "child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 ENTITIES = {"ART": ["music"], "NATURE": ["river", "park"], "PLACE": ["town"]}  # words in the vocabulary
 LABELS = ("O", "B-ART", "I-ART", "B-NATURE", "I-NATURE", "B-PLACE", "I-PLACE")

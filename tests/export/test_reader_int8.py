@@ -28,6 +28,8 @@ from compress.quantize.simulation import simulate
 from compress.sessions.outputs import real_rows
 from compress.spec.quantization import Quantize
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.mark.parametrize(
     ("family", "int8_format"),

@@ -15,6 +15,8 @@ from compress.bundle.document import read_bundle
 from compress.errors import CheckFailed, CompressError
 from compress.processes.worker import Worker, environment
 
+pytestmark = pytest.mark.end_to_end
+
 CHILD = Path(__file__).parents[1] / "support" / "bundle_child.py"
 SECONDS = 60.0  # for one answer
 

@@ -14,6 +14,8 @@ from default_suite import keeping, slow
 from compress.bundle.target import recover
 from compress.files.atomic import exchange
 
+pytestmark = pytest.mark.end_to_end
+
 POINTS = {"run": 70, "report": 18, "ship": 36, "force": 38, "force in two steps": 38}
 CUTS = (1_500, 9_000, 21_000, 40_000)  # bytes after which a write is cut
 

@@ -9,6 +9,8 @@ import pytest
 from fault_runs import Forks, kill_often, lines, outcome, trainer_of
 from tokenizers import Tokenizer
 
+pytestmark = pytest.mark.end_to_end
+
 RECIPE = """
 name: recipe
 title: Toy

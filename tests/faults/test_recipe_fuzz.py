@@ -17,6 +17,8 @@ from compress.errors import CompressError
 from compress.models.cards import load_student, load_teacher
 from compress.pipeline import Request, plan_all
 
+pytestmark = pytest.mark.end_to_end
+
 SLICE, ALL = 100, 10_000
 LOADERS = {"recipes": load_recipe, "students": load_student, "teachers": load_teacher}
 CARDS = [(kind, name) for kind in LOADERS for name in names(kind)]  # pyright: ignore[reportArgumentType]

@@ -24,6 +24,8 @@ from compress.report.render import markdown_report
 from compress.results import PREDICTIONS, RESULT, Result
 from compress.results.similarity import LayerSimilarity
 
+pytestmark = pytest.mark.end_to_end
+
 SLICE, ALL = 60, 10_000
 DRAWN = 250  # one case in this many is drawn, because drawing is slowest
 EXAMPLES = 40

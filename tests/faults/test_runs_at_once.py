@@ -10,6 +10,8 @@ from command_runs import RUN, Commands, leftovers
 
 from compress.results import read_result
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.mark.slow
 def test_six_commands_that_finish_one_run_at_once_while_it_is_read(commands: Commands, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from compress.store import Store
 
+pytestmark = pytest.mark.end_to_end
+
 CHILD = Path(__file__).parents[1] / "support" / "store_child.py"
 ROOT = Path(__file__).parents[2]
 KEY = "0" * 32

@@ -18,6 +18,8 @@ from fuzzing import Case, any_value, check, damaged_bytes, damaged_document
 
 from compress.tasks import fingerprint, load_reported, load_training, resolve_task
 
+pytestmark = pytest.mark.end_to_end
+
 SLICE, ALL = 150, 10_000
 PAIR, LABELS = ["premise", "hypothesis"], ["no", "yes"]
 QUESTION_FIRST = PAIR[::-1]  # the question, and the context that answers it

@@ -9,6 +9,8 @@ import pytest
 from teacher_folders import Teachers, findings
 from tokenizers import Tokenizer
 
+pytestmark = pytest.mark.end_to_end
+
 SLICE = 100  # cases by default
 ALL = 10_000
 

@@ -18,6 +18,8 @@ from tokenizers import Tokenizer
 from compress.pipeline.training.log import saved_step
 from compress.store import Store
 
+pytestmark = pytest.mark.end_to_end
+
 RECIPE = """
 name: recipe
 title: Toy

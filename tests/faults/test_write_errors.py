@@ -22,6 +22,8 @@ from fault_runs import Forks
 
 from compress.bundle.target import recover
 
+pytestmark = pytest.mark.end_to_end
+
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 LIMITS = (0, 700, 3_000, 20_000, 30_000)  # bytes
 MOUNT = 'mount -t tmpfs -o size=1200k compress "$3/disk" && exec "$@"'

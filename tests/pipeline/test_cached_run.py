@@ -12,6 +12,8 @@ from pretrain_toys import QUICK
 
 from compress.pipeline import BenchSettings, Request, run_all
 
+pytestmark = pytest.mark.end_to_end
+
 LATE = HEAVY | {
     "onnx",
     "onnxruntime",

@@ -17,6 +17,8 @@ from compress.results import Result
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
 
+pytestmark = pytest.mark.end_to_end
+
 TEACHER = """\
 name: tiny
 title: BERT, 2 layers × 32, random weights

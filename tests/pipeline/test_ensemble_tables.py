@@ -21,6 +21,8 @@ from compress.pipeline.stages import teacher_logits
 from compress.store import Artifact
 from compress.tasks import encode
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -26,6 +26,8 @@ from compress.models.masked_lm import masked_text_loss
 from compress.models.random_models import random_classifier, random_config
 from compress.pipeline import Plan
 
+pytestmark = pytest.mark.end_to_end
+
 CARD = """
 name: own
 title: own

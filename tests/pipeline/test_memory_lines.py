@@ -17,6 +17,8 @@ from compress.cli.plans import plan_documents
 from compress.pipeline import plan_all, run_all
 from compress.pipeline.estimate import estimate
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture
 def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:

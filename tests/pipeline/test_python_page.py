@@ -16,6 +16,8 @@ import compress
 from compress import Options
 from compress.pipeline import BenchSettings
 
+pytestmark = pytest.mark.end_to_end
+
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
 
 

@@ -16,6 +16,8 @@ from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.quantize.methods import int8_format, spec_of_file
 from compress.spec.quantization import Quantize
 
+pytestmark = pytest.mark.end_to_end
+
 Planner = Callable[..., Plan]
 
 

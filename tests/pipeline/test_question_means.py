@@ -22,6 +22,8 @@ from compress.pipeline import build_stage, run_all
 from compress.store import Artifact
 from compress.tasks import EncodedSpans, encode, load_reported, score, span_tables
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

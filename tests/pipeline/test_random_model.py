@@ -18,6 +18,8 @@ from compress.pipeline.preflight import preflight
 from compress.pipeline.random_model import random_graph
 from compress.pipeline.run import build_stage
 
+pytestmark = pytest.mark.end_to_end
+
 QUICK = {
     "int8": ("finetune",),
     "distilbert": ("finetune", "distill"),

@@ -29,6 +29,8 @@ from compress.pipeline.plan import Context
 from compress.pipeline.side_by_side import Turns, build_missing, max_parallel_stages, missing_stages
 from compress.store import Store
 
+pytestmark = pytest.mark.end_to_end
+
 
 class Heard(Listener):
     """Records the labels of the stages begun here, in order, and of those made elsewhere."""

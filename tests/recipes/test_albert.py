@@ -11,6 +11,8 @@ from recipe_runs import TASK, TEACHER, result_of
 
 from compress.results import Result
 
+pytestmark = pytest.mark.end_to_end
+
 STUDENT = """\
 name: groups
 title: Two blocks

@@ -15,6 +15,8 @@ from recipe_runs import TEACHER, check_layers, compress, is_quantized, result_of
 from compress.catalog import names
 from compress.results import Result
 
+pytestmark = pytest.mark.end_to_end
+
 LABELS = ("food", "place", "service")
 COMMAND = (
     *("--train", "train.jsonl", "--dev", "dev.jsonl", "--max-length", "24", "--threads", "1"),

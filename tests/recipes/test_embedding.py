@@ -14,6 +14,8 @@ from compress.catalog import names
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
 
+pytestmark = pytest.mark.end_to_end
+
 DEFAULT = ("tinybert-small",)  # has the most stages; test_static.py has the one without layers
 FILES = ("--train", "train.tsv", "--dev", "dev.tsv", "--text", "sentence1", "--pair", "sentence2", "--label", "score")
 OPTIONS = ("--kind", "embedding", "--max-length", "24", "--threads", "1", "--no-bench")

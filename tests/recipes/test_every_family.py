@@ -19,6 +19,8 @@ from compress.models.masked_lm import has_masked_lm_head
 from compress.results import Result
 from compress.runtime import Classifier
 
+pytestmark = pytest.mark.end_to_end
+
 RECIPES = ("distilbert", "tinybert-small", "minilm", "albert")
 FEWER = "name: fewer\ntitle: Fewer layers, of the teacher's family\nlayers: 2\n"
 PLAIN = "name: plain\ntitle: A BERT\narchitecture: bert\nlayers: 2\n"

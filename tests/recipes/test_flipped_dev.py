@@ -19,6 +19,8 @@ from compress.results import Result
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
 
+pytestmark = pytest.mark.end_to_end
+
 # Each training has eight evaluations and keeps the best checkpoint, so that a choice on the wrong split would be visible.
 TEACHER = """\
 name: tiny

@@ -20,6 +20,8 @@ from compress.models.dimensions import read_config
 from compress.results import Result
 from compress.runtime import Classifier
 
+pytestmark = pytest.mark.end_to_end
+
 STUDENT = "name: half\ntitle: half\narchitecture: mpnet\nlayers: 1\n"
 NARROW = STUDENT + "hidden: 16\nintermediate: 24\ninit: project\n"
 

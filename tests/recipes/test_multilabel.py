@@ -10,6 +10,8 @@ from recipe_runs import TEACHER, check_layers, is_quantized, result_of
 
 from compress.catalog import names
 
+pytestmark = pytest.mark.end_to_end
+
 LABELS = ("food", "place", "service")
 
 

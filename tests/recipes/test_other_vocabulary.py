@@ -18,6 +18,8 @@ from compress.runtime import Classifier
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
 
+pytestmark = pytest.mark.end_to_end
+
 COMMAND = ("run", "logits", "--task", "task.yaml", "--teacher", "tiny.yaml", "--student", "./bytes", "--threads", "1")
 
 

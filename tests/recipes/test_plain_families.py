@@ -23,6 +23,8 @@ from compress.results import Result
 from compress.runtime import Classifier
 from compress.tasks import Split, collate, encode
 
+pytestmark = pytest.mark.end_to_end
+
 STUDENTS = {
     "fewer": "layers: 2",
     "plain": "layers: 2\narchitecture: bert",

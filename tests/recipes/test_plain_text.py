@@ -15,6 +15,8 @@ from tokenizers import Tokenizer
 from compress.catalog import load_recipe
 from compress.results import Result
 
+pytestmark = pytest.mark.end_to_end
+
 RECIPES = ("distilbert-general", "tinybert-general", "albert-pretrain", "roberta-pretrain")
 CARD = """\
 name: tiny-{0}

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from recipe_runs import TASK, TEACHER, compress
 
+pytestmark = pytest.mark.end_to_end
+
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/recipes.md").read_text(encoding="utf-8").split("### Prune in turns")[1].split("\n#")[0]
 

@@ -19,6 +19,8 @@ from compress.graphs.model_files import get_metadata
 from compress.results import Result
 from compress.runtime import Reader, load
 
+pytestmark = pytest.mark.end_to_end
+
 RECIPES = [name for name in names("recipes") if name != "static"]  # its student has no layer where texts interact
 TASK = """\
 name: train2

@@ -22,6 +22,8 @@ from compress.pipeline import BenchSettings
 from compress.results import Result
 from compress.runtime import Classifier, Embedder, Tagger
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -9,6 +9,8 @@ from recipe_runs import TEACHER, check_layers, is_quantized, result_of
 
 from compress.catalog import names
 
+pytestmark = pytest.mark.end_to_end
+
 TAGS = ("O", "B-FOOD", "I-FOOD", "O", "B-PLACE", "O")
 
 

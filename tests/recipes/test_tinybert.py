@@ -13,6 +13,8 @@ from tokenizers import Tokenizer
 
 from compress.results import Result
 
+pytestmark = pytest.mark.end_to_end
+
 STUDENT = """\
 name: narrow
 title: narrow

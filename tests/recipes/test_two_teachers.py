@@ -21,6 +21,8 @@ from compress.spec.task import Synthetic
 from compress.tasks import Split, encode, load_training, resolve_task
 from compress.tasks.synthetic import generate
 
+pytestmark = pytest.mark.end_to_end
+
 TEACHERS = ("--teacher", "tiny.yaml", "--teacher", "./bytes")
 SHORT = ("--set", "finetune.max_steps=9", "--set", "distill.max_steps=9", "--precision", "fp32", "--threads", "1")
 COMMAND = ("run", "logits", "--task", "task.yaml", *TEACHERS, "--student", "distil-1l", *SHORT, "--no-bench")

@@ -20,6 +20,8 @@ from compress.bundle import ship, verify
 from compress.results import Result
 from compress.runtime import Classifier
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -19,6 +19,8 @@ from compress.errors import Interrupted
 from compress.processes import signals
 from compress.training.data_parallel import share
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.fixture(scope="module")
 def toys(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:

@@ -16,6 +16,8 @@ from compress.pipeline import distributed
 from compress.processes import signals
 from compress.results import Result
 
+pytestmark = pytest.mark.end_to_end
+
 TEACHER = """
 name: own
 title: own

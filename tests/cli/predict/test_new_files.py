@@ -21,6 +21,8 @@ from runtime_toys import bag, describe
 from compress.cli.predict.files import new_file
 from compress.errors import CompressError
 
+pytestmark = pytest.mark.end_to_end
+
 PROGRAM = "from compress.cli import main; main()"
 LIMITED = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)); {PROGRAM}"
 SECONDS = 60.0

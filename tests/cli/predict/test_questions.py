@@ -13,6 +13,8 @@ from runtime_toys import describe
 
 from compress.runtime import Reader
 
+pytestmark = pytest.mark.end_to_end
+
 PAIRS = [("who is it", "so it is the guy in that text"), ("where", "it is in"), ("what", "a short text"), ("who", "")]
 
 

@@ -17,6 +17,8 @@ from runtime_toys import bag, describe
 from compress.cli.predict.vectors import write_header
 from compress.runtime import Embedder
 
+pytestmark = pytest.mark.end_to_end
+
 TEXTS = ["a short text", "", "some words", "it is cut then"]
 
 

@@ -13,6 +13,8 @@ from tagger_toys import chain
 
 from compress.runtime import Tagger
 
+pytestmark = pytest.mark.end_to_end
+
 SAYS = {"the": "B-PER", "guy": "I-PER", "in": "B-LOC", "so": "O", ",": "O"}
 TEXTS = ["so the guy , in", "so so", "", "in\tthe"]
 

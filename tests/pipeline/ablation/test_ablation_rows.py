@@ -17,6 +17,8 @@ from compress.pipeline.ablation.run import with_equal_training
 from compress.spec.stages import Distill
 from compress.training.schedule import total_steps
 
+pytestmark = pytest.mark.end_to_end
+
 TINYBERT = [
     "full",
     "without general",

@@ -26,6 +26,8 @@ from compress.quantize.ranges import Range
 from compress.store import Artifact, Store
 from compress.training import make_accelerator
 
+pytestmark = pytest.mark.end_to_end
+
 STEPS = 6
 TEACHER_ALONE = """
 name: alone

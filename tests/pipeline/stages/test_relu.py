@@ -31,6 +31,8 @@ from compress.pruning.repair import repair
 from compress.report.sections.activations import activation_tables
 from compress.search.latency import shape_of
 
+pytestmark = pytest.mark.end_to_end
+
 TRAINED = "  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}\n"
 TEACHER = f"name: alone\ntitle: T\nstages:\n{TRAINED}  - relu:\n  - export:\n  - quantize:\n"
 STUDENT = f"""

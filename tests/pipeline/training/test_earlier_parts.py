@@ -17,6 +17,8 @@ from compress.provenance import running_code
 from compress.reproduction.conditions import are_exact, conditions_of
 from compress.results import Result
 
+pytestmark = pytest.mark.end_to_end
+
 
 def earlier(result: Result) -> list[Any]:
     return [stage.info["earlier_parts"] for stage in result.stages if "earlier_parts" in stage.info]

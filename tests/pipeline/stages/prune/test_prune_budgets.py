@@ -18,6 +18,8 @@ from compress.pipeline.stages.prune import layer_costs, prune
 from compress.pruning import scores
 from compress.pruning.budget import narrowest
 
+pytestmark = pytest.mark.end_to_end
+
 
 def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> None:
     artifact = build_pruned(world, "alone", "prune.flops=[0.8,0.6,0.5]")

@@ -15,6 +15,8 @@ from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
 from compress.report import write_report
 
+pytestmark = pytest.mark.end_to_end
+
 
 @pytest.mark.slow
 def test_a_pruned_teacher_that_is_recovered_is_the_student(world: Path) -> None:

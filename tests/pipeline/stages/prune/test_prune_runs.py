@@ -21,6 +21,8 @@ from compress.pruning import repair, scores
 from compress.report import write_report
 from compress.tasks import headline, score
 
+pytestmark = pytest.mark.end_to_end
+
 # kind -> the columns, and a function from a number to a row
 KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
     "regression": (

@@ -25,6 +25,8 @@ from compress.pruning.scores import FisherScores
 from compress.report import write_report
 from compress.spec.stages import Prune
 
+pytestmark = pytest.mark.end_to_end
+
 TURNS = FILES["gradual"].replace("gradual", "turns")
 WIDTHS_IN_TURNS = TURNS.replace("flops: 0.7", "heads: [1, 2], neurons: 48").replace("flops: 0.6", "neurons: [48, 16]")
 
