@@ -150,7 +150,7 @@ def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_plain_graph_gives_the_fast_one_s_answers(run: Run, world: Path) -> None:
     _, fast = run("int8")
-    result = result_of(*arguments("int8"), "--set", "export.graph=plain", "--no-bench", cwd=world)
+    result = result_of(*arguments("int8", timed=False), "--set", "export.graph=plain", cwd=world)
     assert result.stages[0].key == fast.stages[0].key
     logits = [
         np.load(world / "runs" / each.run / "predictions.npz")[f"{each.models[0].predictions}/dev"]
@@ -288,7 +288,7 @@ def test_latency_is_not_measured_anew_and_left_out(world: Path) -> None:
 @pytest.mark.slow
 def test_without_latency_the_rest_is_the_same(run: Run, world: Path) -> None:
     _, timed = run("int8")
-    done = compress(*arguments("int8"), "--no-bench", "--json", "--out", "untimed", cwd=world)
+    done = compress(*arguments("int8", timed=False), "--json", "--out", "untimed", cwd=world)
     assert done.returncode == 0, done.stderr
     result = Result.model_validate(json.loads(done.stdout)[0])
     assert [model.scores for model in result.models] == [model.scores for model in timed.models]

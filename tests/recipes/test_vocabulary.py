@@ -181,7 +181,7 @@ def test_the_command_plans_and_runs_it(world: Path, tmp_path: Path) -> None:
     planned = command("plan", *arguments, "--set", "vocabulary.most=100", "--json", cwd=tmp_path)
     (document,) = json.loads(planned.stdout)
     assert document["models"]["teacher-vocabulary"]["word_parameters"] == 100 * 32
-    assert any("of 300 tokens those of train stay, at most 100" in note for note in document["notes"])
+    assert any("of 300 tokens those of train are kept, at most 100" in note for note in document["notes"])
     ran = command("run", *arguments, "--threads", "1", "--no-bench", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     (page,) = (tmp_path / "runs").glob("*/report.md")

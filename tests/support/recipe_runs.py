@@ -70,12 +70,12 @@ def result_of(*arguments: object, cwd: Path) -> Result:
     return Result.model_validate(document)
 
 
-def arguments(recipe: str) -> tuple[str, ...]:
-    """Return the words of the command that runs the recipe, with latency if it is in `TIMED`."""
+def arguments(recipe: str, *, timed: bool = True) -> tuple[str, ...]:
+    """Return the words of the command that runs the recipe, with latency if it is in `TIMED`, unless `timed` is false."""
     # After three training steps every decision is close, so no flip goal could be met.
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100")
     words = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
-    words += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
+    words += ("--bench-runs", "1") if timed and recipe in TIMED else ("--no-bench",)
     without_text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
     return words + without_text + (goal if recipe.endswith("-auto") else ())
 
