@@ -208,7 +208,10 @@ def test_all_matmuls_but_the_classifier_s_become_int8(
     family: str, int8_format: str, graph: Callable[..., Path], tmp_path: Path
 ) -> None:
     source, feed = graph(family), texts()
-    info = quantize_onnx(source, tmp_path, Quantize(method="dynamic"), int8_format=int8_format, feeds=[feed])
+    spec = Quantize(
+        method="dynamic", reduce_range=True
+    )  # 7-bit weights: ALBERT's of 8 bits saturate on CPUs without VNNI
+    info = quantize_onnx(source, tmp_path, spec, int8_format=int8_format, feeds=[feed])
     projection = family == "albert"
     assert (info["int8_matmuls"], info["weight_only_matmuls"]) == (6 * LAYERS + projection, 0)
     assert info["fp32_matmuls"] == 1
