@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,13 +16,13 @@ from ..results import Latency, Machine, ModelResult, TaskInfo
 from ..results.teachers import Choice, EnsembleScore
 from ..results.vocabulary import VocabularyRecord
 from ..runtime.folder import refuse_run
+from ..runtime.listed_hashes import BLANK_DIGEST, digest_of
 from ..spec.kinds import KINDS
 
 NAME, CARD = "bundle.json", "README.md"
 SCHEMA = 1
 MOST_BYTES = 16 << 20  # limit of a bundle.json; ours have some tens of kilobytes
 UNANSWERABLE = "unanswerable"  # of config.json, for questions: that of `task` in bundle.json
-_BLANK = "0" * 64
 
 Precision = Literal["fp32", "int8", "avx2", "qdq"]
 DTYPES = {"fp32": "fp32", "int8": "q8"}  # their names in transformers.js
@@ -130,7 +129,7 @@ class BundleInfo(_Record):
     recipe: dict[str, Any] = Field(description="the resolved recipe")
     probe: Probe
     files: dict[str, FileEntry] = Field(description="every file but this one")
-    digest: Sha256 = Field(_BLANK, description="SHA-256 of this file's text with 64 zeros in place of the digest")
+    digest: Sha256 = Field(BLANK_DIGEST, description="SHA-256 of this file's text with 64 zeros in place of the digest")
 
     @model_validator(mode="after")
     def _agree(self) -> BundleInfo:
@@ -143,10 +142,10 @@ class BundleInfo(_Record):
 
 def write_bundle(info: BundleInfo, folder: Path) -> Path:
     """Write `folder/bundle.json` with its own digest, and return its path."""
-    blank = info.model_copy(update={"digest": _BLANK})
+    blank = info.model_copy(update={"digest": BLANK_DIGEST})
     text = json.dumps(blank.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
     path = folder / NAME
-    path.write_text(_insert_digest(text, hashlib.sha256(text.encode()).hexdigest()), encoding="utf-8")
+    path.write_text(_insert_digest(text, digest_of(text, BLANK_DIGEST)), encoding="utf-8")
     return path
 
 
@@ -166,19 +165,14 @@ def read_bundle(folder: Path) -> BundleInfo:
         raise CheckFailed(
             f"{path}: not a bundle of schema {SCHEMA}: {where}: {first['msg'].removeprefix('Value error, ')}"
         ) from None
-    if hashlib.sha256(_blank_digest(text, info.digest).encode()).hexdigest() != info.digest:
+    if digest_of(text, info.digest) != info.digest:
         raise CheckFailed(f"{path}: was altered: its text does not match its own digest; ship or download it again")
     return info
 
 
 def _insert_digest(text: str, digest: str) -> str:
-    before, separator, after = text.rpartition(_BLANK)
+    before, separator, after = text.rpartition(BLANK_DIGEST)
     return before + digest + after if separator else text
-
-
-def _blank_digest(text: str, digest: str) -> str:
-    before, separator, after = text.rpartition(digest)
-    return before + _BLANK + after if separator else text
 
 
 def _read(path: Path) -> str:

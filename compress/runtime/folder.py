@@ -34,7 +34,7 @@ _UNITS: dict[str, Unit] = {
 # Families that count positions from the row after the padding's: that many rows of the table belong to no token of a text.
 POSITIONS_AFTER_PADDING = ("camembert", "mpnet", "roberta", "xlm-roberta")
 _WIDTHS = ("hidden_size", "dim", "d_model")  # the families' names for the width of a token's vector
-_MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
+MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
 _MOST_LABELS, _MOST_LENGTH = 10**6, 10**6  # of numbers that a file may hold: what is made of them takes memory
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
@@ -198,7 +198,7 @@ def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> d
             return {}
         refuse_run(path.parent)
         raise CompressError(f"{path}: no such file; {expected}")
-    data = read_regular(path, "a JSON file", _MOST_JSON)
+    data = read_regular(path, "a JSON file", MOST_JSON)
     try:
         document = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Callable
@@ -17,9 +18,9 @@ from bundle_making import failed, reseal
 from onnx import helper
 
 from compress.bundle import read_bundle, verify
-from compress.errors import CompressError
+from compress.errors import CheckFailed, CompressError
 from compress.graphs.shared_weights import share_weights
-from compress.runtime import Classifier, file_hashes
+from compress.runtime import Classifier, file_hashes, load
 
 PADDED = ["a", "a text of more words than the other has"]
 
@@ -126,6 +127,19 @@ def test_what_is_run_is_held_against_the_listed_hash(bundle: Path, name: str) ->
     assert Classifier(bundle, verify=False).predict("a text")
 
 
+@pytest.mark.parametrize("change", [(r'\n "max_length": \d+', '\n "max_length": 14'), (r'"digest": "', '"digest": "0')])
+def test_the_bundles_own_document_is_held_against_its_digest(bundle: Path, change: tuple[str, str]) -> None:
+    """Texts are cut at its `max_length`: a digit that is changed there changes answers."""
+    path = bundle / "bundle.json"
+    altered, count = re.subn(*change, path.read_text())
+    assert count == 1
+    path.write_text(altered)
+    for opened in (Classifier, load):
+        with pytest.raises(CheckFailed, match=r"bundle\.json: altered: .* its own digest; .*--no-verify"):
+            opened(bundle)
+    assert Classifier(bundle, verify=False).predict("a text")
+
+
 def test_an_unpadded_form_that_was_altered_is_not_run(unpadded_bundle: Path) -> None:
     path = unpadded_bundle / "onnx" / "model_quantized_unpadded.onnx"
     path.write_bytes(path.read_bytes() + b"\x0a\x00")
@@ -157,7 +171,7 @@ def test_a_bundle_of_links_is_run(unpadded_bundle: Path) -> None:
 
 def test_a_file_that_is_not_listed_is_not_run(bundle: Path) -> None:
     document = json.loads((bundle / "bundle.json").read_text())
-    del document["files"]["tokenizer.json"]
+    del document["files"]["tokenizer.json"], document["digest"]
     (bundle / "bundle.json").write_text(json.dumps(document))
     with pytest.raises(CompressError, match=r"tokenizer\.json: not listed in bundle\.json"):
         Classifier(bundle)
