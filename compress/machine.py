@@ -149,8 +149,9 @@ def has_gpu_driver() -> bool:
 
 
 def training_gpu() -> str | None:
-    """Return the driver's name of the GPU that trains, or "a GPU" if it gives none; None for the CPU. Imports nothing."""
-    return (gpu_name() or "a GPU") if has_gpu_driver() else None
+    """Return the driver's name of the GPU that trains, or "a GPU" if it gives none; None for the CPU, also beside a GPU that torch does
+    not see, as its CPU build does not. torch is imported only if there is a GPU driver."""
+    return (gpu_name() or "a GPU") if has_gpu_driver() and _gpu_bf16() is not None else None
 
 
 def _gpu_drivers() -> list[Path]:

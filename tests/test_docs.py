@@ -10,6 +10,9 @@ import pytest
 
 from compress import catalog
 from compress.models.cards import load_teacher
+from compress.spec.task import TaskSpec
+from compress.tasks.own.files import OwnFiles
+from compress.tasks.own.template import task_yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -88,6 +91,16 @@ def test_every_field_of_the_reference_has_a_meaning() -> None:
         r"^\|(?: `\w+` \|)? `(\w+)` \| [^|]+ \| [^|]* \| *\|$", generate.PAGES["docs/reference.md"](), re.MULTILINE
     )
     assert not fields, "add a `description` with a unit"
+
+
+def test_the_page_that_a_new_task_file_names_has_all_fields(tmp_path: Path) -> None:
+    folder = ROOT / "examples/reviews"
+    files = OwnFiles(folder / "train.csv", folder / "dev.csv", text="review", label="stars")
+    text, *_ = task_yaml(files, tmp_path / "reviews.yaml")
+    match = re.search(r"(docs/\w+\.md) has all fields", text)
+    assert match is not None
+    page = (ROOT / match[1]).read_text(encoding="utf-8")
+    assert all(f"\n| `{name}` |" in page for name in TaskSpec.model_fields)
 
 
 def test_the_default_teachers_of_recipes_are_as_told() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..machine import saturates, training_precision, usable_cores, versions
+from ..machine import has_gpu_driver, saturates, training_gpu, training_precision, usable_cores, versions
 
 # Older versions have a known vulnerability, or fail in a code path that we use.
 FLOORS = {"torch": (2, 11), "transformers": (5, 17), "onnx": (1, 23), "onnxruntime": (1, 30)}
@@ -16,6 +16,11 @@ def advice() -> list[str]:
             "this CPU has no VNNI: int8 matmuls gain less speed, and sums of two products can saturate at 16 "
             "bits; `compress verify` counts such sums and compares answers, and --set quantize.avx2=true adds a "
             "file that cannot saturate"
+        )
+    if has_gpu_driver() and training_gpu() is None:
+        lines.append(
+            f"this machine has an NVIDIA driver, but torch {versions()['torch']} sees no GPU: training uses the CPU; to train on "
+            "the GPU, install PyTorch's CUDA build"
         )
     if training_precision() == "fp32":
         lines.append("this machine does not compute bf16 quickly: --precision bf16 trains more slowly than fp32 here")

@@ -172,7 +172,7 @@ def doctor(
     json: UngroupedJson = False,
 ) -> None:
     """Show CPU features, threads, versions and the expected int8 speed-up. Warn of combinations known to be bad."""
-    from ..machine import training_precision, usable_cores, versions
+    from ..machine import training_gpu, training_precision, usable_cores, versions
     from ..results import Machine
     from .advice import advice
     from .expected_speedup import expected_speedup, measured_speedup
@@ -181,6 +181,7 @@ def doctor(
     document = {
         "machine": machine.model_dump(mode="json"),
         "usable_cores": usable_cores(),
+        "training_device": training_gpu() or "cpu",
         "training_precision": training_precision(),
         "int8": expected_speedup(),
         "versions": versions(),
@@ -200,7 +201,9 @@ def doctor(
         f"CPU        {machine.cpu}, {cores} usable core{'s' if cores != 1 else ''}, {machine.memory_bytes / 2**30:.0f} GiB"
     )
     typer.echo(f"vectors    {', '.join(machine.isa) or 'none that matter'}")
-    typer.echo(f"training   --precision auto is {document['training_precision']} here")
+    typer.echo(
+        f"training   on {training_gpu() or 'the CPU'}; --precision auto is {document['training_precision']} here"
+    )
     typer.echo(f"int8       {expected_speedup()}")
     if measure:
         typer.echo(f"           {measured_speedup(document['macs_per_second'])}")

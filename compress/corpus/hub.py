@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import CompressError, did_you_mean
 from ..files.paths import expand_home
-from ..hub import error_text, is_commit, load_splits, quiet_data_sets, reason
+from ..hub import endpoint, error_text, is_commit, load_splits, quiet_data_sets, reason
 
 PREFIX = "hub:"
 SPLIT = "train"
@@ -54,7 +54,7 @@ def parse_hub(word: str) -> HubSource:
     if not is_commit(revision):
         raise CompressError(
             f"{word}: expected a commit (40 hexadecimal digits) after @, found {revision!r}; "
-            f"see the history of the data set {match['name']!r} on the hub"
+            f"{endpoint()}/datasets/{match['name']}/commits/main lists them"
         )
     return HubSource(match["name"], match["config"], revision, column)
 

@@ -181,8 +181,25 @@ def test_a_plan_on_a_gpu_that_computes_bf16_trains_in_it(
             assert plan["precision"] == precision
             keys.setdefault(precision, set()).add(plan["stages"][0]["key"])
         assert json.loads(cli("doctor", "--json").out)["training_precision"] == precision
+        assert "training   on " in (shown := cli("doctor").out) and "on the CPU" not in shown
     assert {precision: len(stage_keys) for precision, stage_keys in keys.items()} == {"bf16": 1, "fp32": 1}
     assert keys["bf16"] != keys["fp32"]
+
+
+def test_a_gpu_that_torch_does_not_see_trains_nothing(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from compress import machine
+
+    words = ("int8", "--teacher", "bert-mini", "--task", "toy-sentiment", "-o", tmp_path)
+    monkeypatch.setattr(machine, "has_gpu_driver", lambda: True)
+    monkeypatch.setattr("compress.cli.advice.has_gpu_driver", lambda: True)
+    monkeypatch.setattr(machine, "_gpu_bf16", lambda: None)  # as torch's CPU build
+    assert json.loads(cli("plan", *words, "--json").out)[0]["training"]["device"] == "cpu"
+    assert "this machine has" in " ".join(cli("plan", *words).out.split()), "the memory of the machine, not of the GPU"
+    shown = cli("doctor").out
+    assert "training   on the CPU; --precision auto is" in shown
+    assert "sees no GPU: training uses the CPU" in shown and "install PyTorch's CUDA build" in shown
 
 
 def test_a_plan_says_where_an_interrupted_training_goes_on(cli: Cli, tmp_path: Path) -> None:

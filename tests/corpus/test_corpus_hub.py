@@ -71,7 +71,10 @@ def test_the_hub_is_asked_for_the_revision_and_streams(monkeypatch: pytest.Monke
     ("word", "message"),
     [
         ("hub:owner/name", r"expected a commit \(40 hexadecimal digits\) after @, found None"),
-        ("hub:owner/name@main:text", r"found 'main'; see the history of the data set 'owner/name'"),
+        (
+            "hub:owner/name@main:text",
+            r"found 'main'; https://huggingface.co/datasets/owner/name/commits/main lists them",
+        ),
         (f"hub:a/b/c/d@{COMMIT}", r"expected hub:OWNER/NAME\[/CONFIG\]@REVISION\[:COLUMN\] or hub:\./FOLDER"),
         ("hub:", r"expected hub:OWNER"),
         ("hub:./nowhere", r"nowhere: no such folder"),

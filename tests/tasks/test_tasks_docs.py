@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable
@@ -84,6 +85,21 @@ def test_the_example_loads(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     expected: dict[str, Any] = {"questions": ["forum", "support"], "sts": list(STS_SETS)}
     assert list(data.reported) == expected.get(name, ["dev"])
     assert data.spec.name == name
+
+
+def test_the_program_that_splits_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"text {i},\nwith a second line", "None" if i % 2 else "1.0"] for i in range(25)]
+    with Path("all.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["text", "label"], *rows])
+    (program,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    exec(program, {})
+    parts = {}
+    for name in ("train", "dev"):
+        with Path(f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            header, *parts[name] = csv.reader(file)
+            assert header == ["text", "label"]
+    assert len(parts["dev"]) == 2 and sorted(parts["train"] + parts["dev"]) == sorted(rows)
 
 
 def test_defaults_that_the_page_states() -> None:

@@ -202,7 +202,7 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str], TaskSpec]:
     read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
     rest = [name for name in train.columns if name not in read]
     lines = [
-        "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
+        "# What the texts and labels are, where they come from and how they are scored; docs/reference.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
         f"name: {_inline_yaml(spec.name)}  # lower case; used in names of runs and in reports{_after_folder(own.train)}",

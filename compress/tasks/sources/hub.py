@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import CompressError, did_you_mean, nearest
 from ...files.paths import expand_home
 from ...files.tabular import list_names
-from ...hub import error_text, find_cached, is_commit, load_splits, one_line, quiet_data_sets
+from ...hub import endpoint, error_text, find_cached, is_commit, load_splits, one_line, quiet_data_sets
 from ...spec.task import Hub, TaskSpec
 from ...store import hash_file
 from ..reading.columns import Rows
@@ -62,7 +62,7 @@ def pinned_revision(spec: TaskSpec) -> str:
     if not is_commit(hub.revision):
         raise CompressError(
             f"task {spec.name}: hub.revision: expected a commit (40 hexadecimal digits), found {hub.revision!r}; "
-            f"see the history of the data set {hub.path!r} on the hub"
+            f"{endpoint()}/datasets/{hub.path}/commits/main lists them"
         )
     return str(hub.revision)
 

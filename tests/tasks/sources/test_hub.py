@@ -179,8 +179,9 @@ def test_without_network_the_message_says_what_to_do() -> None:
 @pytest.mark.parametrize("revision", [None, "main", "abc123"])
 def test_a_hub_data_set_needs_a_commit(revision: str | None) -> None:
     spec = local("rte", path="someone/something", revision=revision)
+    message = rf"hub.revision: expected a commit \(40 hexadecimal digits\), found {revision!r}; \S+/datasets/someone/something/commits/main"
     for function in (load_task, fingerprint):
-        with pytest.raises(CompressError, match=r"hub.revision: expected a commit \(40 hexadecimal digits\), found"):
+        with pytest.raises(CompressError, match=message):
             function(spec, None, None)
 
 
