@@ -196,9 +196,7 @@ def test_on_paper_everything_is_open(scripts: bool, kind: str, pages: dict[str, 
 
 
 @pytest.mark.slow
-def test_long_names_of_recipes_are_no_wider_than_a_phone(
-    fake: Callable[..., Result], tmp_path: Path, tab: Any
-) -> None:
+def test_long_names_of_recipes_are_no_wider_than_a_phone(fake: Callable[..., Result], tmp_path: Path, tab: Any) -> None:
     """More recipes than colours share checkboxes, so two of the longest names stand in one line."""
     names = [f"{number:x}_{'recipe' * 12}"[:64] for number in range(12)]
     runs = [(name, fake(run=name)) for name in names]

@@ -37,6 +37,14 @@ FIDELITY = Fidelity(
     int8_calibration_error=1.75,
 )
 
+STUDENT = {
+    "name": "student",
+    "scores": {"dev": {"accuracy": 88.38}},
+    "headline": 88.38,
+    "delta": Delta(points=-0.5, low=-1.5, high=0.5, mcnemar_p=0.4),
+    "predictions": "student-fp32",
+}
+
 
 @pytest.fixture
 def result() -> Result:
@@ -53,20 +61,12 @@ def result() -> Result:
         file_bytes=4100,
         scores={"dev": {"accuracy": 88.88}},
         headline=88.88,
+        delta=None,
         predictions="teacher-fp32",
         onnx=Runtime(latency=(latency,), peak_memory_bytes=1, load_ms=1.5, threads=1),
         torch_eager=None,
         fidelity=FIDELITY,
         info={"parity_max_abs_error": {"1x1": 1e-6}, "flips": 3},
-    )
-    student = model.model_copy(
-        update={
-            "name": "student",
-            "scores": {"dev": {"accuracy": 88.38}},
-            "headline": 88.38,
-            "delta": Delta(points=-0.5, low=-1.5, high=0.5, mcnemar_p=0.4),
-            "predictions": "student-fp32",
-        }
     )
     data = Data(source="files", rows={"train": 90, "tuning": 10, "dev": 20}, notes=("a subset",), fingerprint="f" * 8)
     return Result(
@@ -89,7 +89,7 @@ def result() -> Result:
         machine=Machine(cpu="c", isa=("avx2",), cores=2, memory_bytes=8, os="Linux", gpu=None),
         versions={"python": "3.11"},
         stages=(StageRecord(kind="finetune", key="k", cached=False, seconds=1.0, info={"steps": 9}),),
-        models=(model, student),
+        models=(model, model.model_copy(update=STUDENT)),
         noise=(latency,),
         settings={"threads": 2},
     )
