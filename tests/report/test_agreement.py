@@ -13,7 +13,7 @@ from compress.report.page import page_of, tasks_of
 from compress.report.sections.agreement import agreement_table, disagreement_tables
 from compress.report.text.cells import Table
 from compress.report.text.words import of_first_split
-from compress.results import PREDICTIONS, Result
+from compress.results import PREDICTIONS, Result, write_result
 from compress.results.fidelity import Disagreement
 
 Make = Callable[..., Result]
@@ -92,7 +92,12 @@ def test_of_many_classes_the_least_is_named(fake: Make, run_directory: Make, tmp
     wrong = np.where((gold == 5)[:, None] & (np.arange(400) % 16 < 8)[:, None], np.roll(right, 1, 1), right)
     names = {model.predictions: right if "teacher" in model.predictions else wrong for model in result.models}
     rewrite(tmp_path / "runs", result, gold=gold, **names)
-    many = result.model_copy(update={"task": result.task.model_copy(update={"labels": labels})})
+    points = [{"scores": {"dev": {"accuracy": each}}, "headline": each} for each in (100.0, 93.75, 93.75)]
+    models = [model.model_copy(update=update) for model, update in zip(result.models, points, strict=True)]
+    many = result.model_copy(
+        update={"task": result.task.model_copy(update={"labels": labels}), "models": tuple(models)}
+    )
+    write_result(many, tmp_path / "runs" / many.run)
     table = table_of([many], tmp_path / "runs")
     assert table and [column.text for column in table.columns[2:4]] == ["All", "Least"]
     assert [str(cell) for cell in table.lines[0].cells[2:4]] == ["93.8%", "50.0%, class 5, of 50"]

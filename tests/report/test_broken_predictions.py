@@ -10,7 +10,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.report.page import tasks_of
-from compress.results import Result
+from compress.results import Result, write_result
 
 
 def test_broken_predictions_are_named(
@@ -48,3 +48,21 @@ def test_arrays_that_do_not_go_with_the_task_are_named(
     np.savez(file, allow_pickle=False, **(arrays | {name: change(arrays[name])}))
     with pytest.raises(CompressError, match=r"predictions\.npz: .*; run the recipe again"):
         tasks_of(results, [tmp_path / "runs"])
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_score_that_the_answers_do_not_give_is_named(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path, number: int
+) -> None:
+    """Of one seed too, whose difference is that on record: it would stand beside a score that it does not belong to."""
+    result = run_directory(fake())
+    models = list(result.models)
+    points = models[number].headline - 5
+    models[number] = models[number].model_copy(update={"scores": {"dev": {"accuracy": points}}, "headline": points})
+    altered = result.model_copy(update={"models": tuple(models)})
+    folder = tmp_path / "runs"
+    tasks_of([result], [folder])
+    write_result(altered, folder / altered.run)
+    with pytest.raises(CompressError, match=rf"its {models[number].predictions} do not give the score .*{points:.2f}"):
+        tasks_of([altered], [folder])
+    tasks_of([altered], [])  # without answers it cannot be known

@@ -37,6 +37,14 @@ FIDELITY = Fidelity(
     int8_calibration_error=1.75,
 )
 
+STUDENT = {
+    "name": "student",
+    "scores": {"dev": {"accuracy": 88.38}},
+    "headline": 88.38,
+    "delta": Delta(points=-0.5, low=-1.5, high=0.5, mcnemar_p=0.4),
+    "predictions": "student-fp32",
+}
+
 
 @pytest.fixture
 def result() -> Result:
@@ -53,7 +61,7 @@ def result() -> Result:
         file_bytes=4100,
         scores={"dev": {"accuracy": 88.88}},
         headline=88.88,
-        delta=Delta(points=-0.5, low=-1.5, high=0.5, mcnemar_p=0.4),
+        delta=None,
         predictions="teacher-fp32",
         onnx=Runtime(latency=(latency,), peak_memory_bytes=1, load_ms=1.5, threads=1),
         torch_eager=None,
@@ -81,7 +89,7 @@ def result() -> Result:
         machine=Machine(cpu="c", isa=("avx2",), cores=2, memory_bytes=8, os="Linux", gpu=None),
         versions={"python": "3.11"},
         stages=(StageRecord(kind="finetune", key="k", cached=False, seconds=1.0, info={"steps": 9}),),
-        models=(model,),
+        models=(model, model.model_copy(update=STUDENT)),
         noise=(latency,),
         settings={"threads": 2},
     )
@@ -157,9 +165,18 @@ def test_another_schema_names_file_and_field(
 
 def test_two_models_of_one_name_are_refused(result: Result, tmp_path: Path) -> None:
     document = json.loads(write_result(result, tmp_path).read_text())
-    document["models"] *= 2
+    document["models"] += document["models"][:1]
     (tmp_path / "result.json").write_text(json.dumps(document))
-    with pytest.raises(CompressError, match=r"models\.1\.name: a model before it is teacher fp32 too"):
+    with pytest.raises(CompressError, match=r"models\.2\.name: a model before it is teacher fp32 too"):
+        read_result(tmp_path)
+
+
+def test_a_result_without_its_baseline_is_refused(result: Result, tmp_path: Path) -> None:
+    """A report would take the student for the teacher, beside differences to the one that was taken out."""
+    document = json.loads(write_result(result, tmp_path).read_text())
+    del document["models"][0]
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    with pytest.raises(CompressError, match=r"models\.0\.delta: expected null, since the first model is the baseline"):
         read_result(tmp_path)
 
 
@@ -238,7 +255,7 @@ def test_a_result_from_before_fidelity_was_measured_reads(result: Result, tmp_pa
     document = json.loads(write_result(result, tmp_path).read_text())
     del document["models"][0]["fidelity"]
     (tmp_path / "result.json").write_text(json.dumps(document))
-    assert read_result(tmp_path).models == (result.models[0].model_copy(update={"fidelity": None}),)
+    assert read_result(tmp_path).models == (result.models[0].model_copy(update={"fidelity": None}), result.models[1])
 
 
 def test_results_are_frozen_and_know_no_other_fields(result: Result) -> None:

@@ -34,9 +34,12 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
         variant = replace(variant, runs=_distinct_runs(variant.runs))
         models = variant.models(name)
         deltas = [model.delta for model in models if model.delta]
-        if len(deltas) < len(models) or len(models) < 2:
+        if len(deltas) < len(models) or not models:
             return deltas[0] if deltas else None
         files = [find_predictions(run, folders) for run in variant.runs]
+        if len(models) == 1:
+            _check_scores(variant.first, models[0], files[0])
+            return deltas[0]
         if all(files) and len(models) == len(variant.runs):
             return _resampled_delta(variant, models, [file for file in files if file])
         return recorded_over_seeds(deltas, variant.first.task.metrics)
@@ -106,6 +109,12 @@ def _resampled_delta(variant: Variant, models: Sequence[ModelResult], files: Seq
         )
     metric = metric_of([each for pair in seeds for each in pair])
     return mean_over_tasks([Paired(metric, [(base.outputs, other.outputs) for base, other in seeds], gold)])
+
+
+def _check_scores(run: Result, model: ModelResult, file: Path | None) -> None:
+    """Raise `CompressError` if the answers of the baseline or of `model` are available and do not give the score on record."""
+    if file is not None:
+        metric_of(_both(run, model, file))
 
 
 def _both(run: Result, model: ModelResult, file: Path) -> tuple[Scored, Scored]:
