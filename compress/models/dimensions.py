@@ -197,31 +197,27 @@ def dimensions(
     """Return the sizes of a config, under the same names for every family. `kind`: of the tasks that the head is for. Raises
     `CompressError` naming the file in `folder`."""
     family, path = FAMILIES[config["model_type"]], (folder or Path()) / "config.json"
-    try:
-        sizes = _read_sizes(family, _by_berts_names(family, config), classes, kind)
-    except (AttributeError, KeyError) as error:
-        raise CompressError(f"{path}: a size that a {family.name} needs is missing: {error}") from None
-    except _NO_NUMBER as error:
-        raise CompressError(f"{path}: the sizes of a {family.name} are whole numbers: {error}") from None
+    sizes = _read_sizes(path, family, _by_berts_names(family, config), classes, kind)
     if family.layerless and KINDS[kind].unit == "question":
         raise CompressError(
             f"{path}: a {family.name} has no layer that combines question and context, and a task of kind {kind} "
             "needs one"
         )
-    layers = sizes.layers or family.layerless
-    if min(sizes.hidden, layers, sizes.heads, sizes.intermediate, sizes.vocabulary, sizes.positions) < 1 or (
-        sizes.hidden % sizes.heads
-    ):
+    hidden, layers, heads = sizes.hidden, sizes.layers, sizes.heads
+    counted = (hidden, layers or family.layerless, heads, sizes.intermediate, sizes.vocabulary, sizes.positions)
+    if min(counted) < 1 or hidden % heads:
         raise CompressError(
-            f"{path}: expected sizes of 1 or more and heads that divide the hidden size, found {sizes.layers} layers, hidden {sizes.hidden}, "
-            f"{sizes.heads} heads, intermediate {sizes.intermediate}, {sizes.vocabulary} tokens, {sizes.positions} positions"
+            f"{path}: expected sizes of 1 or more and heads that divide the hidden size, found {layers} layers, hidden {hidden}, "
+            f"{heads} heads, intermediate {sizes.intermediate}, {sizes.vocabulary} tokens, {sizes.positions} positions"
         )
     return sizes
 
 
-def _read_sizes(family: Family, config: dict[str, Any], classes: int, kind: KindName) -> Dimensions:
-    """Return the sizes of a config with BERT's names, unchecked. Layers, heads and the hidden size are looked up through optimum's table of
-    families, or by BERT's names if it has no entry."""
+def _read_sizes(path: Path, family: Family, config: dict[str, Any], classes: int, kind: KindName) -> Dimensions:
+    """Return the sizes of a config with BERT's names, from `path`; they are whole numbers, and not checked further.
+
+    Layers, heads and the hidden size are looked up through optimum's table of families, or by BERT's names if it has no entry.
+    """
     from optimum.utils import NormalizedConfigManager, NormalizedTextConfig
 
     normalized = NormalizedConfigManager._conf.get(family.name, NormalizedTextConfig)(SimpleNamespace(**config))
@@ -230,22 +226,27 @@ def _read_sizes(family: Family, config: dict[str, Any], classes: int, kind: Kind
         """`without`: the value for a family without this setting."""
         return int(config.get(name, default)) if name in family.fields else without
 
-    hidden, layers = int(normalized.hidden_size), int(normalized.num_layers)
-    return Dimensions(
-        architecture=family.name,
-        layers=layers,
-        hidden=hidden,
-        heads=int(normalized.num_attention_heads),
-        intermediate=int(config["intermediate_size"]),
-        vocabulary=int(config["vocab_size"]),
-        positions=int(config["max_position_embeddings"]),
-        token_types=optional("type_vocab_size", default=2, without=0),
-        classes=classes,
-        embedding=optional("embedding_size", default=_EMBEDDING, without=hidden),
-        blocks=optional("num_hidden_groups", default=1, without=layers),
-        first_position=first_position(family.name, config.get("pad_token_id", 1)),
-        inner_layers=optional("inner_group_num", default=1, without=1),
-        per_token=HEADS[kind].per_token,
-        own={name: int(config.get(name, value)) for name, value in family.counts.own_sizes.items()},
-        pruned=PrunedShape.of(config),
-    )
+    try:
+        hidden, layers = int(normalized.hidden_size), int(normalized.num_layers)
+        return Dimensions(
+            architecture=family.name,
+            layers=layers,
+            hidden=hidden,
+            heads=int(normalized.num_attention_heads),
+            intermediate=int(config["intermediate_size"]),
+            vocabulary=int(config["vocab_size"]),
+            positions=int(config["max_position_embeddings"]),
+            token_types=optional("type_vocab_size", default=2, without=0),
+            classes=classes,
+            embedding=optional("embedding_size", default=_EMBEDDING, without=hidden),
+            blocks=optional("num_hidden_groups", default=1, without=layers),
+            first_position=first_position(family.name, config.get("pad_token_id", 1)),
+            inner_layers=optional("inner_group_num", default=1, without=1),
+            per_token=HEADS[kind].per_token,
+            own={name: int(config.get(name, value)) for name, value in family.counts.own_sizes.items()},
+            pruned=PrunedShape.of(config),
+        )
+    except (AttributeError, KeyError) as error:
+        raise CompressError(f"{path}: a size that a {family.name} needs is missing: {error}") from None
+    except _NO_NUMBER as error:
+        raise CompressError(f"{path}: the sizes of a {family.name} are whole numbers: {error}") from None
