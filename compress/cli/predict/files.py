@@ -71,17 +71,22 @@ def predict_file(
         if output is not None and rows.marked and delimiter:
             out.write(MARK)
         writer = _writer(out, form, delimiter, quoting=not plain)
-        read, kept = tee(iter(rows))
-        count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
-        for count, (answer, row) in enumerate(zip(answered.answers(map(answered.text, read)), kept, strict=False), 1):
-            answered.add(row, answer)
-            writer.write(row._replace(values=row.values | _added_fields(row, *answered.cells(answer))))
-            bar(count)
-        if not count:
+        if not _write_answers(rows, answered, writer, bar):
             raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
     return None if label is None else _summary(answered, output)
+
+
+def _write_answers(rows: Rows | TableRows, answered: Answered, writer: Writer | WordWriter, bar: Bar) -> int:
+    """Answer the rows, and write each with its prediction as soon as it is answered. Return their number."""
+    read, kept = tee(iter(rows))
+    count = 0
+    for count, (answer, row) in enumerate(zip(answered.answers(map(answered.text, read)), kept, strict=False), 1):
+        answered.add(row, answer)
+        writer.write(row._replace(values=row.values | _added_fields(row, *answered.cells(answer))))
+        bar(count)
+    return count
 
 
 def _check_scorable(model: Model) -> None:
