@@ -139,6 +139,7 @@ INSIDE = {
         ("excluded",),
         (
             "planner",
+            "max_lengths",
             "preflight",
             "data_notes",
             "distributed",
