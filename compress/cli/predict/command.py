@@ -143,13 +143,7 @@ def predict(
     check_streams(reads=piped and source is None, writes=output is None)
     if output is None:
         print_as_it_is()
-    unit = model.settings.kind.unit
-    if pair is not None and unit == "word":
-        raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
-    if aggregation is not None and unit != "word":
-        raise CompressError(f"--aggregation: {bundle} labels no words; leave --aggregation out")
-    if unit == "question" and pair is None and source is None and not piped:
-        raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
+    _check_kind(model, bundle, pair, aggregation, needs_pair=source is None and not piped)
     if source is not None:
         names = None if columns is None else [name.strip() for name in columns.split(",")]
         form: dict[str, Any] = {"quoting": quoting, "columns": names, "aggregation": aggregation}
@@ -202,6 +196,19 @@ def _check_sources(
         raise CompressError("--input names the texts, and TEXT gives others; leave one of the two out")
     elif pair is not None and len(pair) > 1:
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
+
+
+def _check_kind(
+    model: Model, bundle: Path, pair: list[str] | None, aggregation: str | None, *, needs_pair: bool
+) -> None:
+    """Raise `CompressError` for options that do not apply to this kind of model. `needs_pair`: contexts of questions come from --pair."""
+    unit = model.settings.kind.unit
+    if pair is not None and unit == "word":
+        raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
+    if aggregation is not None and unit != "word":
+        raise CompressError(f"--aggregation: {bundle} labels no words; leave --aggregation out")
+    if unit == "question" and pair is None and needs_pair:
+        raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
 
 
 def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation: str | None, **words: Any) -> None:
