@@ -1,4 +1,4 @@
-"""`search`."""
+"""The command `search`: the model within limits of time, size and score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ship` and `checkpoint`."""
+"""The commands `ship` and `checkpoint`, which take a bundle or a checkpoint from a run."""
 
 from __future__ import annotations
 

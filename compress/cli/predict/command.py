@@ -1,4 +1,4 @@
-"""`predict`."""
+"""The command `predict`: its options, and texts of the command line and of stdin. Files are answered in `files` and `vectors`."""
 
 from __future__ import annotations
 
