@@ -20,6 +20,7 @@ from ..screen import check_streams, leave_stdout, lines_of_stdin, print_as_it_is
 
 if TYPE_CHECKING:
     from .answers import Model
+    from .files import InputOptions
     from .questions import Question
 
 Text = str | tuple[str, str]
@@ -145,9 +146,18 @@ def predict(
         print_as_it_is()
     _check_kind(model, bundle, pair, aggregation, needs_pair=source is None and not piped)
     if source is not None:
+        from .files import InputOptions
+
         names = None if columns is None else [name.strip() for name in columns.split(",")]
-        form: dict[str, Any] = {"quoting": quoting, "columns": names, "aggregation": aggregation}
-        _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label, **form)
+        options = InputOptions(
+            text=text,
+            pair=pair[0] if pair else None,
+            label=label,
+            quoting=quoting,
+            columns=names,
+            aggregation=aggregation,
+        )
+        _answer_file(model, source, output, options)
         return
     examples = _read_examples(model) if piped else _given_examples(model, texts or [], pair)
     at_once = piped and sys.stdin.isatty()
@@ -211,16 +221,16 @@ def _check_kind(
         raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
 
 
-def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation: str | None, **words: Any) -> None:
+def _answer_file(model: Model, source: Path, output: Path | None, options: InputOptions) -> None:
     from .files import VECTORS, predict_file
     from .lines import report_cut
     from .vectors import write_vectors
 
     try:
         if output is not None and output.suffix.lower() == VECTORS:
-            summary = write_vectors(model, source, output, **words)
+            summary = write_vectors(model, source, output, options)
         else:
-            summary = predict_file(model, source, output, aggregation=aggregation, **words)
+            summary = predict_file(model, source, output, options)
     except BrokenPipeError:
         leave_stdout()
         return
