@@ -103,15 +103,10 @@ def ship(
     json: UngroupedJson = False,
 ) -> None:
     """Write the bundle: ONNX files, tokenizer, config, model card and hashes."""
-    from ..bundle import check_push, checked_model_folder, push_bundle, write_triton_model
+    from ..bundle import push_bundle, write_triton_model
     from ..bundle import ship as write_bundle
 
-    if private and push is None:
-        raise CompressError("--private is for a repository of the hub: expected --push OWNER/NAME with it, found none")
-    if push is not None:
-        check_push(push)
-    if triton is not None:
-        checked_model_folder(out, triton, force)
+    _check_destinations(out, push, triton, private=private, force=force)
     shipment = _what_ships(run, source, limits.limits(), model, tuple(precision or ()))
     bundle = write_bundle(
         shipment.folder,
@@ -140,6 +135,18 @@ def ship(
         import json as encoder
 
         typer.echo(encoder.dumps(places | {"why": shipment.why, "notes": notes} | _contents(bundle), indent=1))
+
+
+def _check_destinations(out: Path, push: str | None, triton: Path | None, *, private: bool, force: bool) -> None:
+    """Raise `CompressError`, before anything is written, if the bundle could not be pushed or written for Triton afterwards."""
+    from ..bundle import check_push, checked_model_folder
+
+    if private and push is None:
+        raise CompressError("--private is for a repository of the hub: expected --push OWNER/NAME with it, found none")
+    if push is not None:
+        check_push(push)
+    if triton is not None:
+        checked_model_folder(out, triton, force)
 
 
 def _print_place(place: Path | str, json: bool) -> None:

@@ -132,9 +132,7 @@ def predict(
     if aggregation is not None:
         check_aggregation(aggregation, "--aggregation")
     if source is not None and json:
-        command = f"compress predict --json {shlex.quote(str(bundle))} < {shlex.quote(str(source))}"
-        lines = f"; to answer its lines one by one, run: {command}" if source.suffix.lower() == ".txt" else ""
-        raise CompressError(f"--json: a file is answered in its own form; give --output FILE.jsonl for JSON{lines}")
+        raise _json_with_file(bundle, source)
 
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     model = load(
@@ -148,13 +146,12 @@ def predict(
     if source is not None:
         from .files import InputOptions
 
-        names = None if columns is None else [name.strip() for name in columns.split(",")]
         options = InputOptions(
             text=text,
             pair=pair[0] if pair else None,
             label=label,
             quoting=quoting,
-            columns=names,
+            columns=None if columns is None else [name.strip() for name in columns.split(",")],
             aggregation=aggregation,
         )
         _answer_file(model, source, output, options)
@@ -206,6 +203,13 @@ def _check_sources(
         raise CompressError("--input names the texts, and TEXT gives others; leave one of the two out")
     elif pair is not None and len(pair) > 1:
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
+
+
+def _json_with_file(bundle: Path, source: Path) -> CompressError:
+    """Return the error of --json for a file; for one of lines, it names the command that answers them one by one."""
+    command = f"compress predict --json {shlex.quote(str(bundle))} < {shlex.quote(str(source))}"
+    lines = f"; to answer its lines one by one, run: {command}" if source.suffix.lower() == ".txt" else ""
+    return CompressError(f"--json: a file is answered in its own form; give --output FILE.jsonl for JSON{lines}")
 
 
 def _check_kind(
