@@ -13,7 +13,7 @@ from compress.metrics.answers import (
     F1,
     answer_scores,
     apply_threshold,
-    best_threshold,
+    best_no_answer_threshold,
     context_of,
     decided_spans,
     has_answer,
@@ -180,7 +180,7 @@ def confident_answers(seed: int, count: int = 120) -> tuple[np.ndarray, np.ndarr
 def test_no_threshold_is_better_than_the_chosen_one(seed: int, metrics: tuple[str, ...]) -> None:
     answers, gold = confident_answers(seed)
     metric = AnswersHeadline(metrics)
-    threshold = best_threshold(answers, gold, metric)
+    threshold = best_no_answer_threshold(answers, gold, metric)
     margins = answers[:, 3].astype(float) - answers[:, 2]
     tried = [0.0, *(margins - 1e-3), *(margins + 1e-3), margins.min() - 1, margins.max() + 1]
     reached = {by: score_at(metric, answers, gold, by) for by in tried}
@@ -202,20 +202,20 @@ def score_at(metric: AnswersHeadline, answers: np.ndarray, gold: np.ndarray, thr
 def test_where_no_threshold_is_better_it_is_zero() -> None:
     answers, gold = confident_answers(0)
     answers[:, 3] = np.where(gold % 2, answers[:, 2] - 1, answers[:, 2] + 1)
-    assert best_threshold(answers, gold, BOTH) == 0
+    assert best_no_answer_threshold(answers, gold, BOTH) == 0
     always = answers.copy()
     always[:, 3] = -1e9
-    assert best_threshold(always, gold, BOTH) == 0
+    assert best_no_answer_threshold(always, gold, BOTH) == 0
     assert np.array_equal(apply_threshold(always, gold, 2.5), always), "there is always an answer"
 
 
 def test_a_context_without_words_and_a_score_that_is_none_move_no_threshold() -> None:
     answers, gold = confident_answers(1)
-    expected = best_threshold(answers, gold, BOTH)
+    expected = best_no_answer_threshold(answers, gold, BOTH)
     odd = np.tile(answers[:1], (2, 1))
     odd[0, :4], odd[1, 2:4] = (0, 0, -1e9, 1), np.nan
     more = np.concatenate([answers, odd])
-    threshold = best_threshold(more, np.append(gold, [2, 2]), BOTH)
+    threshold = best_no_answer_threshold(more, np.append(gold, [2, 2]), BOTH)
     assert threshold == expected
     after = apply_threshold(more, np.append(gold, [2, 2]), threshold)
     assert after[-2].tolist() == [0, 0, -1e9, pytest.approx(1 - threshold), 1, 1] and np.isnan(after[-1, 2:4]).all()
@@ -247,4 +247,4 @@ def test_a_tie_of_the_span_and_none_is_answered_at_zero() -> None:
     answers = np.zeros((3, ANSWER_OUTPUTS), np.float32)
     answers[:, :2], answers[:, 2], answers[:, 3] = (3, 7), 5, (5, 4, 6)
     answers[:2, 4:] = 1
-    assert best_threshold(answers, np.array([3, 5, 6]), BOTH) == 0
+    assert best_no_answer_threshold(answers, np.array([3, 5, 6]), BOTH) == 0

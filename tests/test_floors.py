@@ -73,6 +73,7 @@ BESIDE_A_BUNDLE = {
     "machine",
 }  # all that prediction needs
 LATE = (
+    "pipeline/training/held_out.py",
     "pipeline/training/initial_student.py",
     "pipeline/training/run.py",
     "pipeline/training/teacher_targets.py",
@@ -139,6 +140,7 @@ INSIDE = {
         ("excluded",),
         (
             "planner",
+            "max_lengths",
             "preflight",
             "data_notes",
             "distributed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,12 +70,20 @@ def augment(
     substitutes = find_candidates(
         texts, drawn.needed(), tokenizer, proposers, candidates, work=work, on_progress=on_progress
     )
+    copied_groups = (
+        (group, _copies(texts, substitutes, group, [drawn(example) for example in group])) for group in _groups(split)
+    )
+    return _join_copies(split, copied_groups, copied)
+
+
+def _join_copies(split: Split, groups: Iterable[tuple[list[int], list[tuple[Row, ...]]]], copied: Copied) -> Augmented:
+    """Return the copies of each of the `groups`, with their labels. Raises `CompressError` if there are none."""
     columns: list[list[str]] = [[] for _ in split.texts]
     source: list[int] = []
     numbers: list[int] = []  # of the copies of a group, from 0
     moved: list[np.ndarray] = []
-    for group in _groups(split):
-        for number, copy in enumerate(_copies(texts, substitutes, group, [drawn(example) for example in group])):
+    for group, copies in groups:
+        for number, copy in enumerate(copies):
             source += group
             numbers += [number] * len(group)
             for column, rewrites in zip(columns, zip(*copy, strict=True), strict=True):

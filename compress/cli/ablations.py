@@ -1,4 +1,4 @@
-"""`ablate`."""
+"""The command `ablate`: run a recipe with and without each of its parts."""
 
 from __future__ import annotations
 

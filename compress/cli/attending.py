@@ -1,4 +1,4 @@
-"""`attention`."""
+"""The command `attention`: attention maps of a run's teacher and student on a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bench`."""
+"""The command `bench`: latency alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`list` and `doctor`."""
+"""The commands `list` (the catalogue, tasks and runs) and `doctor` (this machine)."""
 
 from __future__ import annotations
 

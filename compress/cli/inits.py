@@ -1,4 +1,4 @@
-"""`init`."""
+"""The command `init`: a task file for a user's own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`reproduce`."""
+"""The command `reproduce`: rerun the runs of a report, and compare."""
 
 from __future__ import annotations
 

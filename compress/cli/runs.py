@@ -1,4 +1,4 @@
-"""`run`, `plan` and `report`."""
+"""The commands `run`, `plan` and `report`."""
 
 from __future__ import annotations
 

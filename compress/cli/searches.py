@@ -1,8 +1,9 @@
-"""`search`."""
+"""The command `search`: the model within limits of time, size and score."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +11,9 @@ from ..files.paths import check_folder
 from .options import Jobs, Json, OneOrMoreTasks, Quiet, Recipes, Seed, Teachers
 from .requests import LimitOptions, OwnFileOptions, TrainingOptions, request_of
 from .signatures import takes_records
+
+if TYPE_CHECKING:
+    from ..search.run import SearchResult
 
 Trials = Annotated[
     int,
@@ -48,11 +52,10 @@ def search(
     """
     request = request_of(recipes, tasks, own, teacher, training, seeds=(seed,), jobs=jobs)
     from ..model_choice import Limits
-    from ..search.report import HEADER, front_rows, search_document, shipped_by, write_search
+    from ..search.report import search_document, write_search
     from ..search.run import search as find
     from ..search.space import axis_of
     from .display import Display
-    from .screen import console
 
     wanted = Limits(**vars(limits))
     axes = [axis_of(text) for text in tries or ()]
@@ -66,7 +69,16 @@ def search(
 
         typer.echo(encoder.dumps(document, indent=1))
         return
+    _print_outcome(outcome, document, request.root, trials)
+    typer.echo(f"report: {written[1]}")
+
+
+def _print_outcome(outcome: SearchResult, document: dict[str, Any], root: Path, trials: int) -> None:
+    """Print the models that no other beats, the choice among them, and the command that ships it."""
     from rich.table import Table
+
+    from ..search.report import HEADER, front_rows, shipped_by
+    from .screen import console
 
     table = Table(*HEADER, box=None, pad_edge=False)
     for row in front_rows(document):
@@ -77,6 +89,5 @@ def search(
     typer.echo(f"choice: trial {outcome.choice.model.number}" + ("" if not outcome.choice.missed else ", the nearest"))
     for line in outcome.choice.missed:
         typer.echo(f"misses: {line}")
-    if command := shipped_by(outcome, str(request.root)):
+    if command := shipped_by(outcome, str(root)):
         typer.echo(f"ship:   {command}")
-    typer.echo(f"report: {written[1]}")

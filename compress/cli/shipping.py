@@ -1,4 +1,4 @@
-"""`ship` and `checkpoint`."""
+"""The commands `ship` and `checkpoint`, which take a bundle or a checkpoint from a run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .signatures import takes_records
 
 if TYPE_CHECKING:
     from ..model_choice import Limits
+    from ..report.shipment import Shipment
 
 CONTENTS, CARD, HUB, TRITON = "Contents", "Model card", "Hugging Face hub", "Triton Inference Server"
 Run = Annotated[Path, path_argument("RUN", help="A finished run's folder.")]
@@ -102,21 +103,24 @@ def ship(
     json: UngroupedJson = False,
 ) -> None:
     """Write the bundle: ONNX files, tokenizer, config, model card and hashes."""
-    from ..bundle import check_push, checked_model_folder, push_bundle, write_triton_model
+    from ..bundle import push_bundle, write_triton_model
     from ..bundle import ship as write_bundle
 
-    if private and push is None:
-        raise CompressError("--private is for a repository of the hub: expected --push OWNER/NAME with it, found none")
-    if push is not None:
-        check_push(push)
-    if triton is not None:
-        checked_model_folder(out, triton, force)
-    folder, model, precisions, why = _what_ships(run, source, limits.limits(), model, tuple(precision or ()))
-    how = {"model": model, "precisions": precisions, "force": force, "with_checkpoint": with_checkpoint}
+    _check_destinations(out, push, triton, private=private, force=force)
+    shipment = _what_ships(run, source, limits.limits(), model, tuple(precision or ()))
     bundle = write_bundle(
-        folder, out, store=store_of(folder, store), **how, licence=licence, base_model=base_model, name=name
+        shipment.folder,
+        out,
+        store=store_of(shipment.folder, store),
+        model=shipment.model,
+        precisions=shipment.precisions,
+        force=force,
+        with_checkpoint=with_checkpoint,
+        licence=licence,
+        base_model=base_model,
+        name=name,
     )
-    notes = _notes(folder)
+    notes = _notes(shipment.folder)
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     places: dict[str, Any] = {"bundle": str(bundle), "triton": None, "pushed": None}
@@ -130,7 +134,19 @@ def ship(
     if json:
         import json as encoder
 
-        typer.echo(encoder.dumps(places | {"why": why, "notes": notes} | _contents(bundle), indent=1))
+        typer.echo(encoder.dumps(places | {"why": shipment.why, "notes": notes} | _contents(bundle), indent=1))
+
+
+def _check_destinations(out: Path, push: str | None, triton: Path | None, *, private: bool, force: bool) -> None:
+    """Raise `CompressError`, before anything is written, if the bundle could not be pushed or written for Triton afterwards."""
+    from ..bundle import check_push, checked_model_folder
+
+    if private and push is None:
+        raise CompressError("--private is for a repository of the hub: expected --push OWNER/NAME with it, found none")
+    if push is not None:
+        check_push(push)
+    if triton is not None:
+        checked_model_folder(out, triton, force)
 
 
 def _print_place(place: Path | str, json: bool) -> None:
@@ -172,9 +188,10 @@ def _notes(run: Path) -> list[str]:
 
 def _what_ships(
     run: Path | None, source: Path | None, limits: Limits | None, model: str | None, precisions: tuple[str, ...]
-) -> tuple[Path, str | None, tuple[str, ...], str | None]:
-    """Return the run's folder, model and precisions, as given, and None; or as --from and the limits choose them, and why. Raises
-    `CompressError`."""
+) -> Shipment:
+    """Return the run, model and precisions that the user names; or those that the limits choose in --from, which are printed with the
+    reason. Raises `CompressError`."""
+    from ..report.shipment import Shipment, shipment_of
     from ..results import RESULT
 
     if source is None:
@@ -184,16 +201,15 @@ def _what_ships(
             raise CompressError(
                 f"{run}: limits choose among the models of --from; give --from {run}, or leave them out"
             )
-        return (run.parent if run.name == RESULT else run), model, precisions, None
+        return Shipment(run.parent if run.name == RESULT else run, model, precisions, None)
     options = [name for name, value in (("RUN", run), ("--model", model), ("--precision", precisions)) if value]
     if options:
         raise CompressError(f"--from chooses the run and its model by the limits; leave out {' and '.join(options)}")
     from ..model_choice import Limits
-    from ..report import shipment_of
 
     shipment = shipment_of(source, limits or Limits())
     typer.echo(shipment.why, err=True)
-    return shipment.folder, shipment.model, shipment.precisions, shipment.why
+    return shipment
 
 
 def checkpoint(

@@ -1,4 +1,4 @@
-"""`verify`."""
+"""The command `verify`: the checks of a bundle."""
 
 from __future__ import annotations
 

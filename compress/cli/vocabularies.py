@@ -1,4 +1,4 @@
-"""`vocab`."""
+"""The command `vocab`: a tokenizer trained on plain text."""
 
 from __future__ import annotations
 

@@ -69,6 +69,11 @@ def export_onnx(
         path.unlink(missing_ok=True)
         unpadded.unlink(missing_ok=True)
         raise
+    return _info(graph, model, path, parity, unpadded_parity)
+
+
+def _info(graph: str, model: ModelProto, path: Path, parity: Parity, unpadded_parity: Parity) -> dict[str, Any]:
+    """Return what is recorded of a graph, its file, and the parity of its two forms with torch."""
     matmul_names, rounding = matmuls(model.graph), dict(parity.rounding)
     for shape, moved in unpadded_parity.rounding.items():
         rounding[shape] = max(moved, rounding.get(shape, 0.0))

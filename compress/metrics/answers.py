@@ -77,7 +77,7 @@ def apply_threshold(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> 
     return decisions
 
 
-def best_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadline) -> float:
+def best_no_answer_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadline) -> float:
     """Return the `threshold` of `apply_threshold` with the best score; 0 if no other is better, else among equals the nearest to 0.
 
     It lies midway between two margins (no answer minus best span) that differ by more than runtimes do, or beyond all of them.

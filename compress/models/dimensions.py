@@ -194,15 +194,32 @@ def _by_berts_names(family: Family, config: Mapping[str, Any]) -> dict[str, Any]
 def dimensions(
     config: dict[str, Any], *, classes: int, kind: KindName = "classification", folder: Path | None = None
 ) -> Dimensions:
-    """Return the sizes of a config, under the same names for every family. `kind`: of the tasks that the head is for.
+    """Return the sizes of a config, under the same names for every family. `kind`: of the tasks that the head is for. Raises
+    `CompressError` naming the file in `folder`."""
+    family, path = FAMILIES[config["model_type"]], (folder or Path()) / "config.json"
+    sizes = _read_sizes(path, family, _by_berts_names(family, config), classes, kind)
+    if family.layerless and KINDS[kind].unit == "question":
+        raise CompressError(
+            f"{path}: a {family.name} has no layer that combines question and context, and a task of kind {kind} "
+            "needs one"
+        )
+    hidden, layers, heads = sizes.hidden, sizes.layers, sizes.heads
+    counted = (hidden, layers or family.layerless, heads, sizes.intermediate, sizes.vocabulary, sizes.positions)
+    if min(counted) < 1 or hidden % heads:
+        raise CompressError(
+            f"{path}: expected sizes of 1 or more and heads that divide the hidden size, found {layers} layers, hidden {hidden}, "
+            f"{heads} heads, intermediate {sizes.intermediate}, {sizes.vocabulary} tokens, {sizes.positions} positions"
+        )
+    return sizes
 
-    Layers, heads and the hidden size are looked up through optimum's table of families, or by BERT's names if it has no entry. Raises
-    `CompressError` naming the file in `folder`.
+
+def _read_sizes(path: Path, family: Family, config: dict[str, Any], classes: int, kind: KindName) -> Dimensions:
+    """Return the sizes of a config with BERT's names, from `path`; they are whole numbers, and not checked further.
+
+    Layers, heads and the hidden size are looked up through optimum's table of families, or by BERT's names if it has no entry.
     """
     from optimum.utils import NormalizedConfigManager, NormalizedTextConfig
 
-    family, path = FAMILIES[config["model_type"]], (folder or Path()) / "config.json"
-    config = _by_berts_names(family, config)
     normalized = NormalizedConfigManager._conf.get(family.name, NormalizedTextConfig)(SimpleNamespace(**config))
 
     def optional(name: str, *, default: int, without: int) -> int:
@@ -211,7 +228,7 @@ def dimensions(
 
     try:
         hidden, layers = int(normalized.hidden_size), int(normalized.num_layers)
-        sizes = Dimensions(
+        return Dimensions(
             architecture=family.name,
             layers=layers,
             hidden=hidden,
@@ -233,15 +250,3 @@ def dimensions(
         raise CompressError(f"{path}: a size that a {family.name} needs is missing: {error}") from None
     except _NO_NUMBER as error:
         raise CompressError(f"{path}: the sizes of a {family.name} are whole numbers: {error}") from None
-    if family.layerless and KINDS[kind].unit == "question":
-        raise CompressError(
-            f"{path}: a {family.name} has no layer that combines question and context, and a task of kind {kind} "
-            "needs one"
-        )
-    counted = (hidden, layers or family.layerless, sizes.heads, sizes.intermediate, sizes.vocabulary, sizes.positions)
-    if min(counted) < 1 or hidden % sizes.heads:
-        raise CompressError(
-            f"{path}: expected sizes of 1 or more and heads that divide the hidden size, found {layers} layers, hidden {hidden}, "
-            f"{sizes.heads} heads, intermediate {sizes.intermediate}, {sizes.vocabulary} tokens, {sizes.positions} positions"
-        )
-    return sizes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError
 from ..losses.masked_lm import masked_lm_loss, masked_positions
@@ -93,20 +93,29 @@ def _load(folder: Path) -> tuple[Any, dict[str, Any]]:
     return load_pretrained(AutoModelForMaskedLM, folder, "a masked language model")
 
 
-def _head(model: Any) -> tuple[nn.Linear, Callable[[Tensor], Tensor], nn.LayerNorm, nn.Linear]:
-    """Return the parts of a head: dense, activation, LayerNorm, decoder."""
+class _Head(NamedTuple):
+    """The parts of a head, in the order in which they are applied."""
+
+    dense: nn.Linear
+    activation: Callable[[Tensor], Tensor]
+    norm: nn.LayerNorm
+    decoder: nn.Linear
+
+
+def _head(model: Any) -> _Head:
     from torch.nn.functional import gelu
 
     head = FAMILIES[model.config.model_type].heads.masked_lm
     if head is None:
         raise CompressError(f"the masked-LM head of a {model.config.model_type} is not known")
     activation = gelu if head.activation is None else attrgetter(head.activation)(model)
-    return attrgetter(head.dense)(model), activation, attrgetter(head.norm)(model), attrgetter(head.decoder)(model)
+    dense, norm, decoder = (attrgetter(path)(model) for path in (head.dense, head.norm, head.decoder))
+    return _Head(dense, activation, norm, decoder)
 
 
 def decoder(model: Any) -> nn.Linear:
     """Return the last layer of the head: a row and a bias for each token of the vocabulary."""
-    return _head(model)[-1]
+    return _head(model).decoder
 
 
 def masked_states(model: Any, batch: dict[str, Tensor], positions: Tensor, hidden: Tensor | None = None) -> Tensor:
@@ -121,8 +130,8 @@ def masked_states(model: Any, batch: dict[str, Tensor], positions: Tensor, hidde
         output: Any = model.base_model(**model_inputs(model, batch))
         hidden = output.last_hidden_state
     states: Any = hidden
-    dense, activation, norm, _ = _head(model)
-    return norm(activation(dense(states.flatten(0, 1)[positions])))
+    head = _head(model)
+    return head.norm(head.activation(head.dense(states.flatten(0, 1)[positions])))
 
 
 def token_scores(

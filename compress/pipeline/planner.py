@@ -7,21 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..errors import CompressError
-from ..fields import Spec
 from ..models.cards import StudentCard
 from ..models.checkpoints.folders import other_head
-from ..models.dimensions import Dimensions, usable_positions
+from ..models.dimensions import Dimensions
 from ..models.heads import HEADS
 from ..models.students import PRETRAINED, layer_norm_epsilon, not_kept, student_dimensions
 from ..runtime.kinds import output_names
-from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe, Stage
 from ..spec.stages.finetune import lists
-from ..tasks import BUILTIN_TASKS, check_room, is_at_hand
-from .plan import Draft, Node, Plan
+from ..tasks import BUILTIN_TASKS, is_at_hand
+from .max_lengths import check_lengths
+from .plan import Draft, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.students import check_family, copied_note, fitting_students, resolve_student
-from .plan.teachers import ENSEMBLE, TeacherSource, by_model
+from .plan.teachers import TeacherSource, by_model
 from .plan.vectors import check_mix, pooling_notes
 from .stages import finetune, pretrain
 from .stages.adopt import add_adopted
@@ -33,10 +32,6 @@ OTHER_TOKENIZER = (
     "student and teacher cut texts into different tokens: the student learns only from the teacher's "
     "logits, and the teacher reads every text with its own tokenizer"
 )
-_LEAST_FOR_QUESTIONS = (
-    16  # fewest tokens for a question, its context and the special tokens: with fewer nothing is learnt
-)
-_MOST_SPECIAL = 8  # more special tokens than any tokenizer here adds to a text or a pair
 _OF_THE_TEACHER = ("pretrain", "finetune")
 
 
@@ -82,25 +77,12 @@ def make_plan(
         sizes=sizes,
         refit=refit,
     )
-    draft.notes.extend(note for source in draft.teachers.values() for note in source.notes)
-    if card is not None and student is None:
-        draft.notes.extend(copied_note(recipe, card, teacher, sizes["teacher"].layers))
-    draft.notes.extend([*_start_notes(draft), *pooling_notes(draft)])
+    draft.notes.extend(_start_notes(draft, is_recipes_student=student is None))
     _plan_teachers(draft)
-    for stage in recipe.stages:
-        add = STAGES[stage.kind].plan
-        if add is not None and stage.kind not in _OF_THE_TEACHER and stage.is_enabled:
-            add(draft, stage)
-    check_mix(draft)
+    _plan_stages(draft)
     draft.notes.extend(_misspelt_tasks(recipe, task.spec.name))
     plan = replace(draft.plan(), recipe=with_graph(recipe, draft.nodes))
-    try:
-        _check_lengths(plan)
-    except CompressError:
-        if is_at_hand(task.spec, task.folder, task.data_dir):
-            # Report what is wrong with the data, such as a column's name, before the lengths of its texts.
-            _ = task.data
-        raise
+    _check_texts(plan)
     return plan
 
 
@@ -133,6 +115,15 @@ def _plan_teachers(draft: Draft) -> None:
     for model in list(draft.teachers)[1:]:
         _plan_teacher(draft, model)
         check_differs(draft, model)
+
+
+def _plan_stages(draft: Draft) -> None:
+    """Plan the stages after the teacher's, in the order of the recipe."""
+    for stage in draft.recipe.stages:
+        add = STAGES[stage.kind].plan
+        if add is not None and stage.kind not in _OF_THE_TEACHER and stage.is_enabled:
+            add(draft, stage)
+    check_mix(draft)
 
 
 def _plan_teacher(draft: Draft, model: str) -> None:
@@ -192,49 +183,6 @@ def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
                 yield f"{stage.id}: per_task gives `{name}` settings of its own; did you mean {' or '.join(f'`{word}`' for word in near)}?"
 
 
-def _check_lengths(plan: Plan) -> None:
-    """Check that each text has room for words, and that its tokens have positions, in each model that reads it."""
-    pair = plan.task.spec.pairs
-    lengths = [(f"task {plan.task.spec.name}", plan.task.spec.max_length, pair, _readers(plan))]
-    for node in plan.nodes:
-        if length := getattr(node.spec, "max_length", None):
-            of_pairs = pair and not node.kind.reads_text
-            lengths.append((f"recipe {plan.recipe.name}, {node.stage}", length, of_pairs, _readers(plan, node)))
-    least = _LEAST_FOR_QUESTIONS if KINDS[plan.task.spec.kind].unit == "question" else 0
-    for where, length, of_pairs, readers in lengths:
-        if of_pairs and length < least:
-            raise CompressError(
-                f"{where}: max_length is {length}; expected at least {least} tokens, for a question and part of its context"
-            )
-        # Start with the model that has the fewest positions: a length that it allows, all others allow.
-        for role, source in sorted(readers.items(), key=lambda reader: usable_positions(reader[1].config)):
-            positions = usable_positions(source.config)
-            if length <= _MOST_SPECIAL:
-                _check_room(source, length, of_pairs, where)
-            if length > positions:
-                raise CompressError(
-                    f"{where}: max_length is {length} tokens and {role} {source.card.name} has {positions} positions; "
-                    f"set max_length to at most {positions}, for files of your own --max-length {positions}"
-                )
-
-
-def _readers(plan: Plan, node: Node[Spec] | None = None) -> dict[str, TeacherSource]:
-    """Return role -> source whose tokenizer and positions a stage's texts must fit; without a stage, the task's texts."""
-    own = {} if plan.pretrained is None else {"student": plan.pretrained}
-    if node is None:
-        return plan.teachers | own
-    answering = plan.teachers if ENSEMBLE in node.inputs else {"teacher": plan.teacher}
-    readers = {node.model: plan.teachers[node.model]} if node.model in plan.teachers else answering
-    return readers | (own if plan.source_of(node) is plan.pretrained else {})
-
-
-def _check_room(source: TeacherSource, length: int, of_pairs: bool, where: str) -> None:
-    try:
-        check_room(source.tokenizer, length, pair=of_pairs)
-    except CompressError as error:
-        raise CompressError(f"{where}: {error}") from None
-
-
 def _classes(task: TaskSource) -> int:
     """Return the number of outputs of a model's head for the task, 0 without a head; reads the data only if the labels are not
     known otherwise."""
@@ -244,13 +192,29 @@ def _classes(task: TaskSource) -> int:
     return len(output_names(task.spec.kind, task.data.labels if known is None else known))
 
 
-def _start_notes(draft: Draft) -> tuple[str, ...]:
-    """Return notes on how the student starts."""
+def _check_texts(plan: Plan) -> None:
+    """Check lengths of texts. If one is wrong, what is wrong with data at hand, such as a column's name, is reported first."""
+    try:
+        check_lengths(plan)
+    except CompressError:
+        if is_at_hand(plan.task.spec, plan.task.folder, plan.task.data_dir):
+            _ = plan.task.data
+        raise
+
+
+def _start_notes(draft: Draft, *, is_recipes_student: bool) -> Iterator[str]:
+    """Yield notes on the teachers and on how the student starts. `is_recipes_student`: the user has named no other."""
+    for source in draft.teachers.values():
+        yield from source.notes
+    if draft.student is not None and is_recipes_student:
+        yield from copied_note(draft.recipe, draft.student, draft.teacher, draft.sizes["teacher"].layers)
     if draft.pretrained is not None:
-        return (*draft.pretrained.notes, *(() if draft.shares_tokenizer else (OTHER_TOKENIZER,)))
-    if draft.student is None:
-        return ()
-    return not_kept(draft.student, draft.sizes, epsilon=layer_norm_epsilon(draft.teacher.config))
+        yield from draft.pretrained.notes
+        if not draft.shares_tokenizer:
+            yield OTHER_TOKENIZER
+    elif draft.student is not None:
+        yield from not_kept(draft.student, draft.sizes, epsilon=layer_norm_epsilon(draft.teacher.config))
+    yield from pooling_notes(draft)
 
 
 def _student_sizes(

@@ -25,8 +25,8 @@ from .results.assemble import BENCH, RunOutputs, build_result, result_key
 from .results.ensemble import teacher_predictions
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
-from .results.run_folder import finished_result, write_run
-from .results.similarity import layer_similarity
+from .results.run_folder import stored_result, write_run
+from .results.similarity import measured_similarity
 from .side_by_side import Turns, build_missing, max_parallel_stages, missing_stages
 from .stages.adopt import ADOPT
 
@@ -159,7 +159,7 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
     models = models_of(plan, artifacts)
     scored = {model.label: predictions(model, reported, context, cache) for model in models}
     teacher_outputs = teacher_predictions(plan, artifacts, reported, context, cache)
-    similarity, compared = layer_similarity(plan, models, context, cache)
+    similarity, compared = measured_similarity(plan, models, context, cache)
     measured = benchmark(models, context, request.bench, cache, anew=request.rebench) if request.bench else None
     measurements = [
         result_key(plan),
@@ -172,7 +172,7 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
         cache.sweep()
         # Two processes that finish together write one after the other.
         with FileLock(cache.root / ".locks" / plan.name):
-            before = finished_result(folder, measurements)
+            before = stored_result(folder, measurements)
             if before is not None:
                 return before
             logits = {label: arrays for label, (_, arrays) in (scored | teacher_outputs).items()}

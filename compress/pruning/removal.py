@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..models.families import Family
 from ..models.heads import head_of, without_pooler
-from ..models.pruned.model import ATTENTION, UNPRUNED, family_of, head_size, layer_name, shape_of
+from ..models.pruned.model import ATTENTION, UNPRUNED, head_size, layer_name, prunable_family, shape_of
 from ..models.pruned.shape import FIELD, PrunedShape
 from ..models.sentence_encoders.layer_mix import add_mix, learnt_mix
 from ..models.usable_classes import usable_class
@@ -23,7 +23,7 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
     A part that keeps none retains the bias of its output matrix. The copy is on the device of `model`. CompressError: a
     family whose layers cannot be pruned.
     """
-    family = family_of(model)
+    family = prunable_family(model)
     before, size = shape_of(model), head_size(model)
     shape = PrunedShape(
         tuple(tuple(own[head] for head in kept) for own, kept in zip(before.heads, heads, strict=True)),

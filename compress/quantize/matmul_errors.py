@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,33 +45,51 @@ class Fp32Matmul:
         return cls(weight, output, squares + np.median(squares) + _TINY)
 
 
-def token_errors(
-    states: Array,
-    extremes: Array,
-    matmuls: Sequence[Fp32Matmul],
-    factors: Array,
-    repeats: Array | None,
-    spec: Quantize,
-    *,
-    to_beat: Array | None = None,
-) -> Array | None:
-    """Return the squared errors of the matmuls with int8 operands, relative to the tokens' squares, float64 [token]; None if
-    their sum is not below that of `to_beat`, as soon as that is certain. `extremes` [2, channel]: the minimum and maximum of
-    `states`."""
-    low, high = extremes / factors
-    span = Range(float(low.min()), float(high.max()))
-    weights = [_dequantized_weight(factors[:, None] * matmul.weight, repeats, spec) for matmul in matmuls]
-    errors = np.zeros(len(states))
-    for first in range(0, len(states), _AT_ONCE):
-        rows = slice(first, first + _AT_ONCE)
-        rounded = span.rounded(states[rows] / factors)
-        for matmul, weight in zip(matmuls, weights, strict=True):
-            difference = rounded @ weight
-            difference -= matmul.output[rows]
-            errors[rows] += np.einsum("ij,ij->i", difference, difference) / matmul.squares[rows]
-        if to_beat is not None and _is_larger(errors[: rows.stop], to_beat):
-            return None
-    return errors
+@dataclass(frozen=True)
+class MatmulSample:
+    """The matmuls of one input on a sample of its tokens.
+
+    `states` [token, channel]: the input, `extremes` [2, channel]: its minimum and maximum, `spec`: how weights are quantized.
+    """
+
+    states: Array
+    extremes: Array
+    matmuls: Sequence[Fp32Matmul]
+    spec: Quantize
+
+    @classmethod
+    def of(cls, states: Array, weights: Sequence[Array], spec: Quantize) -> MatmulSample:
+        states = interleave_rows(states)
+        extremes = np.stack([states.min(0), states.max(0)])
+        return cls(states, extremes, [Fp32Matmul.of(states, weight) for weight in weights], spec)
+
+    def errors(self, factors: Array, repeats: Array | None = None) -> Array:
+        """Return the squared errors of the matmuls with int8 operands, relative to the tokens' squares, float64 [token]."""
+        return np.concatenate(list(self._error_parts(factors, repeats)))
+
+    def smaller_errors(self, factors: Array, repeats: Array | None = None, *, to_beat: Array) -> Array | None:
+        """As `errors`; None if their sum is not below that of `to_beat`, as soon as that is certain."""
+        errors, done = np.zeros(len(self.states)), 0
+        for part in self._error_parts(factors, repeats):
+            errors[done : (done := done + len(part))] = part
+            if _is_larger(errors[:done], to_beat):
+                return None
+        return errors
+
+    def _error_parts(self, factors: Array, repeats: Array | None) -> Iterator[Array]:
+        """Yield the errors of `_AT_ONCE` tokens at a time."""
+        low, high = self.extremes / factors
+        span = Range(float(low.min()), float(high.max()))
+        weights = [_dequantized_weight(factors[:, None] * each.weight, repeats, self.spec) for each in self.matmuls]
+        for first in range(0, len(self.states), _AT_ONCE):
+            rows = slice(first, first + _AT_ONCE)
+            rounded = span.rounded(self.states[rows] / factors)
+            errors = np.zeros(len(rounded))
+            for matmul, weight in zip(self.matmuls, weights, strict=True):
+                difference = rounded @ weight
+                difference -= matmul.output[rows]
+                errors += np.einsum("ij,ij->i", difference, difference) / matmul.squares[rows]
+            yield errors
 
 
 def _dequantized_weight(weight: Array, repeats: Array | None, spec: Quantize) -> Array:

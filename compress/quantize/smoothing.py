@@ -26,7 +26,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from ..graphs.rewriting import drop_unused, replace_all
 from ..spec.quantization import Quantize
 from .channel_splitting import ChannelRepeats, count_repeats, extra_channels, splittable
-from .matmul_errors import Fp32Matmul, interleave_rows, token_errors
+from .matmul_errors import MatmulSample
 from .node_selection import QuantizationPlan
 from .sampling import Feed, Sample
 from .value_folding import fold_into_values
@@ -191,7 +191,7 @@ def _groups(model: ModelProto, plan: QuantizationPlan) -> list[_Group]:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A candidate. `errors` [token]: the `token_errors` of its matmuls."""
+    """A candidate. `errors` [token]: those of its matmuls on the sample."""
 
     alpha: float
     minor_side_weight: float
@@ -205,33 +205,29 @@ def _best_smoothing(
 ) -> _Candidate | None:
     """Return the α and L with the least error, with `extra` channels if these are worth it; None if no α is. `sides`
     [2, channel]: how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
+    sample = MatmulSample.of(states, weights, spec)
     # The error without smoothing, which a candidate must lower.
-    states = interleave_rows(states)
-    extremes = np.stack([states.min(0), states.max(0)])
-    matmuls = [Fp32Matmul.of(states, weight) for weight in weights]
-    plain = token_errors(states, extremes, matmuls, np.ones(states.shape[1], np.float32), None, spec)
-    assert plain is not None
+    plain = sample.errors(np.ones(states.shape[1], np.float32))
     if plain.sum() == 0:
         return None
     joined = np.concatenate(weights, axis=1)
     largest = np.abs(joined).max(1)
     alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
 
-    def best_of(best: _Candidate | None, pairs: Iterable[tuple[float, float]], extra: int = 0) -> _Candidate:
+    def best_of(best: _Candidate, pairs: Iterable[tuple[float, float]], extra: int = 0) -> _Candidate:
         """Return the best of `best` and the candidates with the α and L of `pairs`."""
         for alpha, minor_side_weight in pairs:
             factors = _factors(_peaks(sides, minor_side_weight), largest, alpha)
             repeats = count_repeats(factors[:, None] * joined, extra) if extra else None
-            errors = token_errors(
-                states, extremes, matmuls, factors, repeats, spec, to_beat=None if best is None else best.errors
-            )
+            errors = sample.smaller_errors(factors, repeats, to_beat=best.errors)
             if errors is not None:
                 best = _Candidate(alpha, minor_side_weight, factors, repeats, errors)
-        assert best is not None
         return best
 
     # α without a minor-side weight, then that weight at the best α, then α again at that weight.
-    best = best_of(None, [(alpha, 1.0) for alpha in alphas])
+    factors = _factors(_peaks(sides, 1.0), largest, alphas[0])
+    best = _Candidate(alphas[0], 1.0, factors, None, sample.errors(factors))
+    best = best_of(best, [(alpha, 1.0) for alpha in alphas[1:]])
     best = best_of(best, [(best.alpha, weight) for weight in MINOR_SIDE_WEIGHTS if weight != 1])
     if best.minor_side_weight != 1:
         best = best_of(best, [(alpha, best.minor_side_weight) for alpha in alphas if alpha != best.alpha])

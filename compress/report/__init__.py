@@ -71,7 +71,7 @@ def write_report(
     if (out / MODELS).exists() and list(map(identity, results)) != [_identity_in(out)]:
         raise CompressError(f"{out}: is the folder of another run; choose another folder for the report")
     files = [out / name for name in (*_PAGES, *_pictures(results))]
-    data, other = (out / name for name in ((RESULT, SEVERAL) if len(results) == 1 else (SEVERAL, RESULT)))
+    data = out / (RESULT if len(results) == 1 else SEVERAL)
     places = [*folders, out]  # an existing report's copy of the answers serves its own runs again
     answers = [out / PER_EXAMPLE] if _has_answers(results, places, out) else []
     digest = _digest(results, folders, recommended)
@@ -81,12 +81,7 @@ def write_report(
         # Before the data are written: the existing data tell whose answers a copy has.
         copied = [] if current else [(path, packed_answers(results, places)) for path in answers]
         _write_data(results, data)
-        if not own:
-            other.unlink(missing_ok=True)  # of the previous report
-        if not answers and not (out / PREDICTIONS).exists():
-            (out / PER_EXAMPLE).unlink(missing_ok=True)  # of the previous report, too
-        for name in {_SIZES, _SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY} - {file.name for file in files}:
-            (out / name).unlink(missing_ok=True)
+        _delete_previous(out, [path.name for path in (*files, data, *answers)], keep_results=own)
         for path, content in copied:
             write_bytes(path, content)
         if not current:
@@ -181,6 +176,17 @@ def _draw(
         write_text(html, render.html_report(page, tasks))
     # Last: it marks the other files as complete.
     write_text(report, render.markdown_report(page, _mark(digest, files[1:])))
+
+
+def _delete_previous(out: Path, names: Sequence[str], *, keep_results: bool) -> None:
+    """Delete what a previous report wrote and this one does not, which writes the files `names`."""
+    previous = {_SIZES, _SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY}
+    if not keep_results:
+        previous |= {RESULT, SEVERAL}
+    if not (out / PREDICTIONS).exists():
+        previous.add(PER_EXAMPLE)
+    for name in previous.difference(names):
+        (out / name).unlink(missing_ok=True)
 
 
 def _write_data(results: Sequence[Result], path: Path) -> None:

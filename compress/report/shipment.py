@@ -17,12 +17,12 @@ from .text.words import join_words
 
 @dataclass(frozen=True)
 class Shipment:
-    """`model` and `precisions` as `compress ship` takes them; `why`: in sentences."""
+    """The `folder` of a run, and `model` and `precisions` as `compress ship` takes them. `why`: in sentences; None if the user chose."""
 
     folder: Path
     model: str | None
     precisions: tuple[str, ...]
-    why: str
+    why: str | None
 
 
 def shipment_of(source: Path, limits: Limits) -> Shipment:

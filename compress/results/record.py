@@ -217,7 +217,7 @@ Settings = Annotated[dict[str, Any], Known(_Settings)]
 ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_check_search), AfterValidator(check_fidelity)]
 
 
-def read_json(file: Path) -> Any:
+def read_record(file: Path) -> Any:
     """Return the document in `file`. Raises `CompressError` naming the file if it is not JSON, and the field if a value
     cannot be used: a number that is not finite or too large, invalid text, too deep nesting."""
     if file.exists() and not file.is_file():

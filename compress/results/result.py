@@ -34,7 +34,7 @@ from .record import (
     Size,
     StageInfo,
     contradictions,
-    read_json,
+    read_record,
 )
 from .similarity import LayerSimilarity
 from .teachers import EnsembleScore
@@ -274,12 +274,12 @@ def read_result(path: str | Path) -> Result:
     """
     path = Path(path)
     file = path / RESULT if path.is_dir() else path
-    return _validate_result(file, read_json(file))
+    return _validate_result(file, read_record(file))
 
 
 def read_results(file: Path) -> list[Result]:
     """Read a `result.json`, or the list of results that a report of several writes. Raises as `read_result`."""
-    document = read_json(file)
+    document = read_record(file)
     if not isinstance(document, list):
         return [_validate_result(file, document)]
     if not document:

@@ -149,8 +149,10 @@ class Tagger(OpenedModel):
             if aggregation in ("first", "none"):
                 cut.places.put(outputs, windows[chunk], logits)
             else:
-                words, rows, positions, starts = cut.places.tokens_in(windows[chunk])
-                outputs[words] = word_outputs(logits[rows, positions], starts, mean=aggregation == "average")
+                read = cut.places.tokens_in(windows[chunk])
+                outputs[read.words] = word_outputs(
+                    logits[read.rows, read.positions], read.starts, mean=aggregation == "average"
+                )
         return outputs
 
     def _label_words(self, parts: Iterator[tuple[list[TextWithWords], np.ndarray]]) -> Iterator[LabelledWords]:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 import tokenizers
@@ -81,14 +82,23 @@ class Places:
         words, rows = self.words_in(windows)
         outputs[words] = logits[rows, self.position[words]]
 
-    def tokens_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the words of these windows as in `words_in`; the index in `windows` and the position of every token of theirs, word by
-        word; and where each word's tokens begin in the latter two."""
+    def tokens_in(self, windows: np.ndarray) -> WordTokens:
+        """Return every token of the words of these windows, as in `words_in`."""
         words, rows = self.words_in(windows)
         sizes = self.last[words] - self.position[words] + 1
         starts = np.cumsum(sizes) - sizes
         within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
-        return words, np.repeat(rows, sizes), np.repeat(self.position[words], sizes) + within, starts
+        return WordTokens(words, np.repeat(rows, sizes), np.repeat(self.position[words], sizes) + within, starts)
+
+
+class WordTokens(NamedTuple):
+    """`words`: which ones, [word]; `rows` and `positions` [token]: the index of each token's window, and its position there, word by word;
+    `starts` [word]: where a word's tokens begin in these two."""
+
+    words: np.ndarray
+    rows: np.ndarray
+    positions: np.ndarray
+    starts: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -129,24 +139,31 @@ def _token_places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, fir
     places = np.full((3, len(words)), NOWHERE, np.int64)
     most = np.full(len(words), NOWHERE, np.int64)
     for number, encoding in enumerate(windows):
-        near, position, last, context = _tokens(encoding, words, begins=number == 0, ends=number == len(windows) - 1)
-        better = np.flatnonzero(context > most[near])  # of equals the earlier one, which has the word's first token
-        places[0, near][better] = first + number
-        places[1, near][better], places[2, near][better] = position[better], last[better]
-        most[near][better] = context[better]
+        near = _words_near(encoding, words, begins=number == 0, ends=number == len(windows) - 1)
+        # Of equals the earlier one, which has the word's first token.
+        better = np.flatnonzero(near.context > most[near.words])
+        places[0, near.words][better] = first + number
+        places[1, near.words][better], places[2, near.words][better] = near.position[better], near.last[better]
+        most[near.words][better] = near.context[better]
     return places
 
 
-def _tokens(
-    encoding: tokenizers.Encoding, words: np.ndarray, *, begins: bool, ends: bool
-) -> tuple[slice, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the words that a window may contain, for each the positions of its first and its last token, and how many tokens there are
-    from the first to the nearer edge that cuts the text; `NOWHERE` if the window does not have it. `begins`, `ends`: the text does so in
-    this window."""
+class _WordsNear(NamedTuple):
+    """The `words` that a window may contain; for each the `position` of its first token and of its `last`, and how many tokens of `context`
+    there are from the first to the nearer edge that cuts the text; `NOWHERE` if the window does not have it."""
+
+    words: slice
+    position: np.ndarray
+    last: np.ndarray
+    context: np.ndarray
+
+
+def _words_near(encoding: tokenizers.Encoding, words: np.ndarray, *, begins: bool, ends: bool) -> _WordsNear:
+    """`begins`, `ends`: the text does so in this window."""
     offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
     real = np.flatnonzero((offsets[:, 1] > offsets[:, 0]) & (np.array(encoding.special_tokens_mask) == 0))
     if not len(real):
-        return slice(0), real, real, real
+        return _WordsNear(slice(0), real, real, real)
     start, end = offsets[real].T
     near = slice(*_words_between(words, int(start[0]), int(end[-1])))
     word_start, word_end = words[near].T
@@ -156,7 +173,7 @@ def _tokens(
     far = len(real)
     context = np.minimum(token if not begins else far, far - 1 - token if not ends else far)
     position, last, context = (np.where(inside, each, NOWHERE) for each in (real[token], real[last], context))
-    return near, position, last, context
+    return _WordsNear(near, position, last, context)
 
 
 def _words_between(words: np.ndarray, start: int, end: int) -> tuple[int, int]:

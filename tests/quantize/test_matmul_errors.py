@@ -6,42 +6,45 @@ import numpy as np
 import pytest
 
 from compress.quantize import matmul_errors
-from compress.quantize.matmul_errors import Fp32Matmul, interleave_rows, token_errors
+from compress.quantize.matmul_errors import MatmulSample, interleave_rows
 from compress.spec.quantization import Quantize
 
 DRAWS = np.random.default_rng(4)
-STATES = interleave_rows((DRAWS.normal(size=(2048, 16)) * 10 ** np.linspace(-1, 1, 16)).astype(np.float32))
-REACH = np.stack([STATES.min(0), STATES.max(0)])
-MATMULS = [Fp32Matmul.of(STATES, DRAWS.normal(size=(16, 8)).astype(np.float32)) for _ in range(2)]
+STATES = (DRAWS.normal(size=(2048, 16)) * 10 ** np.linspace(-1, 1, 16)).astype(np.float32)
+SAMPLE = MatmulSample.of(STATES, [DRAWS.normal(size=(16, 8)).astype(np.float32) for _ in range(2)], Quantize())
 
 
-def errors(power: float, least: np.ndarray | None = None) -> np.ndarray | None:
-    factors = (np.abs(REACH).max(0) ** power).astype(np.float32)
-    return token_errors(STATES, REACH, MATMULS, factors, None, Quantize(), to_beat=least)
+def factors_of(power: float) -> np.ndarray:
+    return (np.abs(STATES).max(0) ** power).astype(np.float32)
+
+
+def errors(power: float) -> np.ndarray:
+    return SAMPLE.errors(factors_of(power))
+
+
+def smaller_errors(power: float, to_beat: np.ndarray) -> np.ndarray | None:
+    return SAMPLE.smaller_errors(factors_of(power), to_beat=to_beat)
 
 
 def test_the_error_is_that_of_both_operands_rounded() -> None:
     row_errors, expected = errors(0.5), np.zeros(len(STATES))
-    factors = np.sqrt(np.abs(REACH).max(0))
-    smoothed = STATES / factors
+    factors = np.sqrt(np.abs(STATES).max(0))
+    smoothed = SAMPLE.states / factors
     step = (smoothed.max() - smoothed.min()) / 255
-    for exact in MATMULS:
+    for exact in SAMPLE.matmuls:
         weight = factors[:, None] * exact.weight
         scale = np.abs(weight).max(0) / 127
         product = np.rint(smoothed / step) * step @ (np.rint(weight / scale) * scale)
         squares = (exact.output.astype(float) ** 2).sum(1)
         expected += ((product - exact.output) ** 2).sum(1) / (squares + np.median(squares))
-    assert row_errors is not None
     assert row_errors.sum() == pytest.approx(expected.sum(), rel=0.02)  # a value may round the other way
 
 
 def test_what_is_no_better_is_left_and_what_is_better_is_finished() -> None:
-    sums = {
-        power: float(row_errors.sum()) for power in (0.0, 0.5, 0.9, 1.0) if (row_errors := errors(power)) is not None
-    }
+    sums = {power: float(errors(power).sum()) for power in (0.0, 0.5, 0.9, 1.0)}
     for one in sums:
         for other in sums:
-            row_errors = errors(other, least=errors(one))
+            row_errors = smaller_errors(other, to_beat=errors(one))
             assert (row_errors is None) == (sums[other] >= sums[one])
             assert row_errors is None or float(row_errors.sum()) == sums[other]
 
@@ -53,7 +56,7 @@ def test_clearly_worse_is_seen_on_few_tokens(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(
         matmul_errors, "_is_larger", lambda so_far, least: (seen.append(len(so_far)), own(so_far, least))[1]
     )
-    assert errors(0.0, least=errors(0.9)) is None
+    assert smaller_errors(0.0, to_beat=errors(0.9)) is None
     assert seen[-1] <= 512
     least = np.full(2048, 1.0)
     luck = least + DRAWS.normal(size=2048)

@@ -194,14 +194,14 @@ def test_padding_and_truncation_of_the_tokenizer_have_no_say() -> None:
 def test_words_are_looked_for_near_each_window_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searching all words would make the work grow with windows times words."""
     looked: list[int] = []
-    near = words_module._tokens
+    words_near = words_module._words_near
 
     def counted(*arguments: Any, **more: Any) -> Any:
-        positions = near(*arguments, **more)
-        looked.append(len(positions[1]))
-        return positions
+        near = words_near(*arguments, **more)
+        looked.append(len(near.position))
+        return near
 
-    monkeypatch.setattr(words_module, "_tokens", counted)
+    monkeypatch.setattr(words_module, "_words_near", counted)
     count, windower = 4_000, Windower(wordpiece(True, True), 16)
     spans = np.arange(count)[:, None] * 2 + np.array([0, 1])
     cut = windower(["a " * count], [spans])

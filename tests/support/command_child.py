@@ -71,7 +71,7 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     fakes: dict[str, Any] = {
         "models_of": models,
         "predictions": (SimpleNamespace(key="scores"), {"dev": logits}),
-        "layer_similarity": (None, None),
+        "measured_similarity": (None, None),
         "result_key": "cards",
         "command_line": "",
         "build_result": results.Result.model_validate(document | {"settings": document["settings"] | measured}),

@@ -136,17 +136,9 @@ def _default(info: BundleInfo) -> Precision:
 
 
 def _card_fields(info: BundleInfo) -> dict[str, Any]:
-    split = info.task.splits[0]
     ensemble = None if info.model == "teacher" else info.ensemble  # which a teacher did not learn from
-    shown = {(info.baseline.name, info.baseline.precision): info.baseline}
-    shown |= {(model.name, model.precision): model for model in info.models.values()}
-    columns = [METRIC_WORDS[name].hub[1] for name in info.task.metrics]
-    runtimes = [model.onnx for model in shown.values() if model.onnx]
-    cpu, in_doubt = uses_cpu_time(runtimes), doubts(info.noise, runtimes)
-    timed = [(one.batch, one.length) for one in _latencies(_default_model(info))]
-    shapes = [shape for shape in timed if shape not in in_doubt.of_headline(cpu=cpu)]
     return {
-        "split": split,
+        "split": info.task.splits[0],
         "in_train": {name: share for name, share in info.task.data.shares_in_train().items() if share > _NOTICEABLE},
         "ensemble": ensemble,
         "choices": list(map(format_choice, info.choices)),
@@ -171,20 +163,29 @@ def _card_fields(info: BundleInfo) -> dict[str, Any]:
         "words_of_4_bits": [
             graph.file for name, graph in info.graphs.items() if info.models[name].info.get("int4_gathers")
         ],
-        "heading": [
-            "model",
-            "MB",
-            "parameters",
-            *columns,
-            "against the baseline",
-            *(_shape(shape, cpu) for shape in shapes),
-        ],
-        "rows": [_model_row(model, split, info, shapes, cpu=cpu, doubted=in_doubt.wall) for model in shown.values()],
+        **_table_fields(info),
         "shipped": _default_model(info),
-        "cpu_time": cpu,
-        "busy": len(shapes) < len(timed),
         "isa": ", ".join(info.measured_on.isa) or "no vector extension that matters here",
         "verified_isa": ", ".join(info.verified_on.isa) or "no vector extension that matters here",
+    }
+
+
+def _table_fields(info: BundleInfo) -> dict[str, Any]:
+    """Return the table of models: a row for the baseline and each shipped file, a column for each score and each latency that is not in
+    doubt."""
+    shown = {(info.baseline.name, info.baseline.precision): info.baseline}
+    shown |= {(model.name, model.precision): model for model in info.models.values()}
+    columns = [METRIC_WORDS[name].hub[1] for name in info.task.metrics]
+    runtimes = [model.onnx for model in shown.values() if model.onnx]
+    cpu, in_doubt = uses_cpu_time(runtimes), doubts(info.noise, runtimes)
+    timed = [(one.batch, one.length) for one in _latencies(_default_model(info))]
+    shapes = [shape for shape in timed if shape not in in_doubt.of_headline(cpu=cpu)]
+    clocks = [_shape(shape, cpu) for shape in shapes]
+    return {
+        "heading": ["model", "MB", "parameters", *columns, "against the baseline", *clocks],
+        "rows": [_model_row(model, info, shapes, cpu=cpu, doubted=in_doubt.wall) for model in shown.values()],
+        "cpu_time": cpu,
+        "busy": len(shapes) < len(timed),
     }
 
 
@@ -222,7 +223,6 @@ def _shape(shape: tuple[int, int], cpu: bool) -> str:
 
 def _model_row(
     model: ModelResult,
-    split: str,
     info: BundleInfo,
     shapes: list[tuple[int, int]],
     *,
@@ -230,7 +230,7 @@ def _model_row(
     doubted: Container[tuple[int, int]],
 ) -> list[str]:
     """`cpu`: whether times are CPU time, with wall time beside it except for the shapes `doubted`."""
-    scores = [f"{model.scores[split][name]:.2f}" for name in info.task.metrics]
+    scores = [f"{model.scores[info.task.splits[0]][name]:.2f}" for name in info.task.metrics]
     size = f"{model.file_bytes / 1e6:.1f}"
     times = {
         (shape := (one.batch, one.length)): _time(one, cpu, wall=shape not in doubted) for one in _latencies(model)

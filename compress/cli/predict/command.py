@@ -1,4 +1,4 @@
-"""`predict`."""
+"""The command `predict`: its options, and texts of the command line and of stdin. Files are answered in `files` and `vectors`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ..screen import check_streams, leave_stdout, lines_of_stdin, print_as_it_is
 
 if TYPE_CHECKING:
     from .answers import Model
+    from .files import InputOptions
     from .questions import Question
 
 Text = str | tuple[str, str]
@@ -131,9 +132,7 @@ def predict(
     if aggregation is not None:
         check_aggregation(aggregation, "--aggregation")
     if source is not None and json:
-        command = f"compress predict --json {shlex.quote(str(bundle))} < {shlex.quote(str(source))}"
-        lines = f"; to answer its lines one by one, run: {command}" if source.suffix.lower() == ".txt" else ""
-        raise CompressError(f"--json: a file is answered in its own form; give --output FILE.jsonl for JSON{lines}")
+        raise _json_with_file(bundle, source)
 
     warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     model = load(
@@ -143,17 +142,19 @@ def predict(
     check_streams(reads=piped and source is None, writes=output is None)
     if output is None:
         print_as_it_is()
-    unit = model.settings.kind.unit
-    if pair is not None and unit == "word":
-        raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
-    if aggregation is not None and unit != "word":
-        raise CompressError(f"--aggregation: {bundle} labels no words; leave --aggregation out")
-    if unit == "question" and pair is None and source is None and not piped:
-        raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
+    _check_kind(model, bundle, pair, aggregation, needs_pair=source is None and not piped)
     if source is not None:
-        names = None if columns is None else [name.strip() for name in columns.split(",")]
-        form: dict[str, Any] = {"quoting": quoting, "columns": names, "aggregation": aggregation}
-        _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label, **form)
+        from .files import InputOptions
+
+        options = InputOptions(
+            text=text,
+            pair=pair[0] if pair else None,
+            label=label,
+            quoting=quoting,
+            columns=None if columns is None else [name.strip() for name in columns.split(",")],
+            aggregation=aggregation,
+        )
+        _answer_file(model, source, output, options)
         return
     examples = _read_examples(model) if piped else _given_examples(model, texts or [], pair)
     at_once = piped and sys.stdin.isatty()
@@ -204,16 +205,36 @@ def _check_sources(
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
 
 
-def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation: str | None, **words: Any) -> None:
+def _json_with_file(bundle: Path, source: Path) -> CompressError:
+    """Return the error of --json for a file; for one of lines, it names the command that answers them one by one."""
+    command = f"compress predict --json {shlex.quote(str(bundle))} < {shlex.quote(str(source))}"
+    lines = f"; to answer its lines one by one, run: {command}" if source.suffix.lower() == ".txt" else ""
+    return CompressError(f"--json: a file is answered in its own form; give --output FILE.jsonl for JSON{lines}")
+
+
+def _check_kind(
+    model: Model, bundle: Path, pair: list[str] | None, aggregation: str | None, *, needs_pair: bool
+) -> None:
+    """Raise `CompressError` for options that do not apply to this kind of model. `needs_pair`: contexts of questions come from --pair."""
+    unit = model.settings.kind.unit
+    if pair is not None and unit == "word":
+        raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
+    if aggregation is not None and unit != "word":
+        raise CompressError(f"--aggregation: {bundle} labels no words; leave --aggregation out")
+    if unit == "question" and pair is None and needs_pair:
+        raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
+
+
+def _answer_file(model: Model, source: Path, output: Path | None, options: InputOptions) -> None:
     from .files import VECTORS, predict_file
     from .lines import report_cut
     from .vectors import write_vectors
 
     try:
         if output is not None and output.suffix.lower() == VECTORS:
-            summary = write_vectors(model, source, output, **words)
+            summary = write_vectors(model, source, output, options)
         else:
-            summary = predict_file(model, source, output, aggregation=aggregation, **words)
+            summary = predict_file(model, source, output, options)
     except BrokenPipeError:
         leave_stdout()
         return

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import tee
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -28,28 +29,28 @@ SQUAD = ".json"  # SQuAD's format: articles, their paragraphs, and questions on 
 VECTORS = ".npy"  # suffix of a file of vectors: `vectors`
 
 
-def predict_file(
-    model: Model,
-    path: Path,
-    output: Path | None,
-    *,
-    text: str | None,
-    pair: str | None,
-    label: str | None,
-    aggregation: str | None = None,
-    quoting: bool = True,
-    columns: Sequence[str] | None = None,
-) -> str | None:
-    """Answer every row of `path`, and write the rows with their predictions to `output`, or stdout. Return the scores, in a line, if
-    `label` names a column of labels. All rows of a regular file are checked before the first is answered; a pipe is read once.
+@dataclass(frozen=True)
+class InputOptions:
+    """What a user says of a file to answer. `text`, `pair`, `label`: names of columns. `quoting` and `columns`: as in `Rows`.
+    `aggregation`: for a model that labels words, as in `Tagger.tag`."""
 
-    `aggregation`: for a model that labels words, as in `Tagger.tag`. `quoting` and `columns` are those of `Rows`.
-    Raises `CompressError`."""
-    unit = model.settings.kind.unit
+    text: str | None
+    pair: str | None
+    label: str | None
+    quoting: bool
+    columns: Sequence[str] | None
+    aggregation: str | None
+
+
+def predict_file(model: Model, path: Path, output: Path | None, options: InputOptions) -> str | None:
+    """Answer every row of `path`, and write the rows with their predictions to `output`, or stdout. Return the scores, in a line, if there
+    is a column of labels. All rows of a regular file are checked before the first is answered; a pipe is read once. Raises
+    `CompressError`."""
+    unit, label = model.settings.kind.unit, options.label
     if label is not None:
         _check_scorable(model)
-    rows = _open_rows(path, model, quoting=quoting, columns=columns)
-    names = _columns(model, WORDS if rows.suffix in CONLL and text is None else text, pair)
+    rows = _open_rows(path, model, quoting=options.quoting, columns=options.columns)
+    names = _columns(model, WORDS if rows.suffix in CONLL and options.text is None else options.text, options.pair)
     if unit == "pair" and label is not None and len(names) == 1:
         raise CompressError(
             f"--label: cosines of pairs are scored, and {names[0]!r} is one text; name the other's column with --pair"
@@ -63,7 +64,7 @@ def predict_file(
         same = form == rows.suffix
         delimiter = rows.delimiter if same else ""
         plain = same and not rows.quoting and rows.delimiter == "\t"  # answers may have commas, and JSON has no tab
-        answered = _make_answered(model, path, names, label, form, aggregation)
+        answered = _make_answered(model, path, names, label, form, options.aggregation)
         if rows.repeatable:
             encoding, errors = getattr(out, "encoding", None), getattr(out, "errors", None)
             with Path(os.devnull).open("w", encoding=encoding, errors=errors) as nowhere:
@@ -71,17 +72,22 @@ def predict_file(
         if output is not None and rows.marked and delimiter:
             out.write(MARK)
         writer = _writer(out, form, delimiter, quoting=not plain)
-        read, kept = tee(iter(rows))
-        count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
-        for count, (answer, row) in enumerate(zip(answered.answers(map(answered.text, read)), kept, strict=False), 1):
-            answered.add(row, answer)
-            writer.write(row._replace(values=row.values | _added_fields(row, *answered.cells(answer))))
-            bar(count)
-        if not count:
+        if not _write_answers(rows, answered, writer, bar):
             raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
     return None if label is None else _summary(answered, output)
+
+
+def _write_answers(rows: Rows | TableRows, answered: Answered, writer: Writer | WordWriter, bar: Bar) -> int:
+    """Answer the rows, and write each with its prediction as soon as it is answered. Return their number."""
+    read, kept = tee(iter(rows))
+    count = 0
+    for count, (answer, row) in enumerate(zip(answered.answers(map(answered.text, read)), kept, strict=False), 1):
+        answered.add(row, answer)
+        writer.write(row._replace(values=row.values | _added_fields(row, *answered.cells(answer))))
+        bar(count)
+    return count
 
 
 def _check_scorable(model: Model) -> None:

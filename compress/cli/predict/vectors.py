@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -12,35 +12,27 @@ import numpy as np
 from ...errors import CompressError
 from .answers import text_of
 from .checks import check_rows
-from .files import VECTORS, Bar, check_new, first_column, new_file
+from .files import VECTORS, Bar, InputOptions, check_new, first_column, new_file
 from .rows import PLAIN, Rows, suffix_of
 
 if TYPE_CHECKING:
     from ...runtime import Embedder
 
 
-def write_vectors(
-    model: Any,
-    path: Path,
-    output: Path,
-    *,
-    text: str | None,
-    pair: str | None,
-    label: str | None,
-    quoting: bool = True,
-    columns: Sequence[str] | None = None,
-) -> str:
-    """Write the vectors of the column `text` of `path`, default the bundle's first, or of the lines of a .txt file, to `output`: float32
+def write_vectors(model: Any, path: Path, output: Path, options: InputOptions) -> str:
+    """Write the vectors of one column of `path`, by default the bundle's first, or of the lines of a .txt file, to `output`: float32
     [row, width], in NumPy's format. Return what was written, in a line; memory is bounded whatever the rows. Raises `CompressError`."""
     if model.settings.kind.unit != "pair":
         raise CompressError(f"--output: {model.folder} gives no vectors; expected a .csv, .tsv or .jsonl file")
-    if lost := next((name for name, value in (("--pair", pair), ("--label", label)) if value is not None), None):
+    if lost := next(
+        (name for name, value in (("--pair", options.pair), ("--label", options.label)) if value is not None), None
+    ):
         raise CompressError(
             f"{lost}: a {VECTORS} file holds the vectors of one column; give --output FILE.csv for cosines"
         )
     check_new(output)
-    rows = Rows(path, suffix_of(path, "--input", (PLAIN,)), quoting=quoting, columns=columns)
-    names = (text or ("text" if rows.suffix == PLAIN else first_column(model)),)
+    rows = Rows(path, suffix_of(path, "--input", (PLAIN,)), quoting=options.quoting, columns=options.columns)
+    names = (options.text or ("text" if rows.suffix == PLAIN else first_column(model)),)
     with ExitStack() as stack:
         stack.callback(rows.close)
         if rows.repeatable:

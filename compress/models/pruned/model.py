@@ -35,7 +35,7 @@ def pruned_class(kind: Any) -> Any:
     return type(f"Pruned{kind.__name__}", (kind,), fields)
 
 
-def family_of(model: Any) -> Family:
+def prunable_family(model: Any) -> Family:
     """Return the family of a model that can be pruned. Raises `CompressError` if it cannot."""
     family = FAMILIES[model.config.model_type]
     if family not in prunable_families():
@@ -45,7 +45,7 @@ def family_of(model: Any) -> Family:
 
 def shape_of(model: Any) -> PrunedShape:
     """Return the heads and neurons in each layer of a model, pruned or not."""
-    family, layers = family_of(model), model.config.num_hidden_layers
+    family, layers = prunable_family(model), model.config.num_hidden_layers
     whole = PrunedShape(
         (tuple(range(_heads(model))),) * layers, (getattr(model.config, family.own_name("intermediate_size")),) * layers
     )
@@ -74,7 +74,7 @@ def _heads(model: Any) -> int:
 
 def _narrow(model: Any) -> None:
     """Replace matrices by ones of the shapes in the config's `pruned`; weights are loaded later."""
-    family, shape, size = family_of(model), PrunedShape.of(model.config.to_dict()), head_size(model)
+    family, shape, size = prunable_family(model), PrunedShape.of(model.config.to_dict()), head_size(model)
     if shape is None:
         raise RuntimeError(f"a config without `{FIELD}`")
     for number, (heads, neurons) in enumerate(zip(shape.heads, shape.neurons, strict=True)):

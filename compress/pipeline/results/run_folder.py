@@ -16,7 +16,7 @@ from ..plan import Plan
 from .assemble import RunOutputs
 
 
-def finished_result(folder: Path, measurements: list[str]) -> results.Result | None:
+def stored_result(folder: Path, measurements: list[str]) -> results.Result | None:
     """Return the stored result if it is of the same measurements; a latency measurement may follow them. None also if one of the run's
     files is missing or damaged: the stages in the store make it again."""
     try:

@@ -30,7 +30,7 @@ _ROLES = ("student", "teacher")
 _OTHER_TOKENS = "states and attention, as student and teacher cut texts into different tokens"
 
 
-def layer_similarity(
+def measured_similarity(
     plan: Plan, models: list[Model], context: Context, cache: Store
 ) -> tuple[LayerSimilarity | None, Artifact | None]:
     """Return the similarity of the last other fp32 model, such as the student, to the teacher, and the measurement; (None, None) for a run

@@ -124,7 +124,7 @@ def run(job: Job[Ensemble]) -> EnsembleInfo:
 def _decide_answers(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float | None]:
     """Return the answers [question, output] of the tuning split's table, decided at the best threshold, and that threshold; None if every
     question has an answer."""
-    from ..training.teacher_targets import best_threshold
+    from ..training.held_out import best_threshold
 
     task = job.context.task
     windows: Any = task.encoded("tuning", job.plan.source("student").tokenizer, task.spec.max_length)

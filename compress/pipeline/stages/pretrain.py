@@ -117,7 +117,7 @@ def _initial(job: Job[Pretrain], *, masked: bool) -> Any:
 
 def _hold_against(job: Job[Pretrain], model: Any, held: Any, info: TrainingInfo) -> None:
     """Add the perplexity of the held-out text."""
-    from ..training.teacher_targets import held_out_loss
+    from ..training.held_out import held_out_loss
 
     held_out = held_out_loss(model.eval(), held, size=job.spec.micro_batch_size or job.spec.batch_size)
     info["held_out"] = held_out

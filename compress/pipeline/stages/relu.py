@@ -52,7 +52,7 @@ def run(job: Job[Relu]) -> ReluInfo:
     """Write a checkpoint of the same sizes."""
     from ...pruning.repair import repair
     from ...training import make_accelerator
-    from ..training.teacher_targets import tuning_outputs
+    from ..training.held_out import tuning_outputs
     from ..training.thresholds import choose_threshold
 
     folder, context = job.inputs["model"].path, job.context

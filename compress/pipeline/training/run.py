@@ -27,9 +27,10 @@ from ...tasks import TASK_KINDS, Encoded, EncodedSpans, TaskBatches, encode
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
+from .held_out import tuning_score
 from .info import Speed, TrainingInfo
 from .log import STATE, TrainLog, saved_step
-from .teacher_targets import answers_once, from_table, set_dropout, teacher_features, tuning_score
+from .teacher_targets import answers_once, from_table, set_dropout, teacher_features
 from .thresholds import choose_threshold
 from .throughput import speed
 

@@ -12,9 +12,9 @@ from ...runtime.kinds.multilabel import sigmoid
 from ...runtime.passages import THRESHOLD
 from ...tasks import TASK_KINDS, EncodedSpans
 from ..plan import Context
+from .held_out import best_threshold
 from .info import Threshold
 from .labels import shift_outputs
-from .teacher_targets import best_threshold
 
 
 def choose_threshold(model: Any, tokenizer: Any, context: Context, *, stage: str) -> Threshold:

@@ -37,7 +37,7 @@ class Detail:
 
 
 def details(task: Task) -> list[Detail]:
-    return [_detail(task, variant) for variant in task.variants]
+    return [_detail(variant) for variant in task.variants]
 
 
 def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
@@ -68,7 +68,7 @@ def _without_card(result: Result) -> str:
     return "the teacher, pruned" if result.final.name == "student" else "none: the teacher itself"
 
 
-def _detail(task: Task, variant: Variant) -> Detail:
+def _detail(variant: Variant) -> Detail:
     first = variant.first
     facts = [
         ("Teachers" if first.ensemble else "Teacher", first.teachers),

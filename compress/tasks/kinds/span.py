@@ -14,7 +14,7 @@ from ...metrics.answers import (
     F1,
     NONE,
     SCORE,
-    best_threshold,
+    best_no_answer_threshold,
     decided_spans,
     has_answer,
     question_gold,
@@ -101,7 +101,9 @@ SPAN = TaskKind(
     output_count=lambda names: ANSWER_OUTPUTS,
     logits=_logits,
     answers=decided_spans,
-    fit_threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
+    fit_threshold=lambda outputs, gold, headline: best_no_answer_threshold(
+        outputs, gold, AnswersHeadline(headline.metrics)
+    ),
     decisions=Decisions(confidence=_confidence, calibrated=False, correct=lambda outputs, gold: outputs[:, EXACT] == 1),
     stored=StoredForm(
         from_outputs=lambda outputs: outputs.astype(np.float32),

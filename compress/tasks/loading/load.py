@@ -62,13 +62,7 @@ def load_training(
     notes += absent_labels(spec, train, names) + alike_labels(spec, train, names) + single_labels(spec, names, splits)
     notes += contradicting_labels(spec, rows["train"], train, names)
     notes += _empty_texts({"train": train, **tuned, **splits})
-    shared = _count_shared(train, splits, plain=plain)
-    notes += [
-        f"{count:,} of {len(splits[name]):,} {name} texts {ALSO_IN} train" for name, count in shared.items() if count
-    ]
-    if not _trains_on_texts_alone(spec, rows):
-        suspected = {name: split for name, split in splits.items() if 2 * shared[name] > len(split)}
-        check_reported(train, suspected, {name: part.place for name, part in rows.items()})
+    notes += _check_shared(spec, rows, train, splits, plain=plain)
     whole, names_tuning = train, own is not None
     if own is None:
         carved = carve(spec, train, rows["train"].place)
@@ -204,10 +198,19 @@ def _is_blank(key: str) -> bool:
     return not key.strip()
 
 
-def _count_shared(train: Split, reported: dict[str, Split], *, plain: bool) -> dict[str, int]:
-    """Return how many examples of each reported split have the texts of some in train: scores on those say nothing about new texts."""
+def _check_shared(
+    spec: TaskSpec, rows: dict[str, Rows], train: Split, reported: dict[str, Split], *, plain: bool
+) -> list[str]:
+    """Return notes on reported examples whose texts are also in train: scores on those say nothing about new texts. Raises
+    `CompressError` as `check_reported` does. `plain`: train is plain text."""
     count = _counter(train, plain=plain)
-    return {name: count(split) for name, split in reported.items()}
+    shared = {name: count(split) for name, split in reported.items()}
+    if not _trains_on_texts_alone(spec, rows):
+        suspected = {name: split for name, split in reported.items() if 2 * shared[name] > len(split)}
+        check_reported(train, suspected, {name: part.place for name, part in rows.items()})
+    return [
+        f"{count:,} of {len(reported[name]):,} {name} texts {ALSO_IN} train" for name, count in shared.items() if count
+    ]
 
 
 def _check_tuning(

@@ -83,13 +83,7 @@ def own_files(
     if train is None and corpus and kind == "embedding":
         train, trained = text_file(corpus), "--corpus"
     if train is None and dev is None:
-        beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
-        lost = next((option for option, value in beside.items() if value is not None), None)
-        if lost is not None:
-            field = {"--pair": "text"}.get(lost, lost.removeprefix("--").replace("-", "_"))
-            raise CompressError(
-                f"{lost} describes files of your own: expected --train FILE and --dev FILE with it; a task file has `{field}` instead"
-            )
+        _check_no_options(text=text, pair=pair, label=label, kind=kind, max_length=max_length)
         return None
     if train is None:
         other = "; --corpus can replace it only with --kind embedding" if corpus else ""
@@ -102,11 +96,8 @@ def own_files(
     for option, path in ((trained, train), ("--dev", dev)):
         if expand_home(path).is_dir():
             raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
-    if kind is not None and kind not in KINDS:
-        *names, last = KINDS
-        usual = _OTHER_NAMES.get(kind.lower().replace("_", "-"))
-        near = f"; that is `{usual}` here" if usual else nearest(kind, list(KINDS))
-        raise CompressError(f"--kind: expected {', '.join(names)} or {last}, found {kind!r}{near}")
+    if kind is not None:
+        _check_kind(kind)
     if max_length is not None and max_length < 1:
         raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")
     for option, path in ((trained, train), ("--dev", dev)):
@@ -116,3 +107,22 @@ def own_files(
     return OwnFiles(
         unambiguous_path(train), unambiguous_path(dev), text, pair, label, cast(KindName | None, kind), max_length
     )
+
+
+def _check_no_options(**options: str | int | None) -> None:
+    """Raise `CompressError` for an option that describes files, when there are none."""
+    name = next((name for name, value in options.items() if value is not None), None)
+    if name is not None:
+        field = "text" if name == "pair" else name
+        raise CompressError(
+            f"--{name.replace('_', '-')} describes files of your own: expected --train FILE and --dev FILE with it; "
+            f"a task file has `{field}` instead"
+        )
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        *names, last = KINDS
+        usual = _OTHER_NAMES.get(kind.lower().replace("_", "-"))
+        near = f"; that is `{usual}` here" if usual else nearest(kind, list(KINDS))
+        raise CompressError(f"--kind: expected {', '.join(names)} or {last}, found {kind!r}{near}")

@@ -56,7 +56,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     for name in (label,) if isinstance(label, str) else label:
         check_column(table, "--label", name)
     if not plain:
-        _check_dev(own, table, (*own.texts, *((label,) if isinstance(label, str) else label)))
+        _check_dev(own, (*own.texts, *((label,) if isinstance(label, str) else label)))
     if _has_answers(table, own):
         kind, labels, metrics = _spans(own)
     else:
@@ -81,7 +81,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     return spec, expand_home(own.train).parent
 
 
-def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
+def _check_dev(own: OwnFiles, columns: Sequence[str]) -> None:
     """Raise `CompressError` if --dev is in another format than --train and therefore lacks a column."""
     forms = [_file_form(path) for path in (own.train, own.dev)]
     if forms[0] == forms[1] or not expand_home(own.dev).is_file():

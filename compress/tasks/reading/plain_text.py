@@ -8,7 +8,6 @@ from pathlib import Path
 from ...corpus.files import ANY_SUFFIX, file_lines, is_text
 from ...errors import CompressError
 from ...spec.kinds import KindName
-from ...spec.task import TaskSpec
 from .columns import Rows
 
 
@@ -37,7 +36,7 @@ def check_scored(option: str, kind: KindName | None, path: Path) -> None:
         )
 
 
-def read_plain_text(path: Path, spec: TaskSpec) -> Rows:
+def read_plain_text(path: Path) -> Rows:
     """Return the non-blank lines in order, paired two by two, without scores; the last of an odd number is left out, with a note.
 
     Raises `CompressError` for fewer than two lines, and like `file_lines`.

@@ -163,7 +163,7 @@ def _reported_splits(spec: TaskSpec, field: str) -> dict[str, str]:
 def _file_rows(spec: TaskSpec, name: str, path: Path) -> Rows:
     """Return the rows of a file. For a task without files of its own, its columns have the names in the task."""
     if name == "train" and is_plain_text(spec.kind, path):
-        return read_plain_text(path, spec)
+        return read_plain_text(path)
     check_scored(str(path), spec.kind, path)
     files = spec.files or Files(train="", dev="")
     table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)

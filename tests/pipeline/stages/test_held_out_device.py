@@ -9,13 +9,13 @@ import pytest
 import torch
 from pretrain_toys import plan, run_stages
 
-from compress.pipeline.training import teacher_targets
+from compress.pipeline.training import held_out
 from compress.pipeline.training.run import TrainingRun
 
 
 def test_the_whole_model_is_where_its_head_is(world: Path, monkeypatch: pytest.MonkeyPatch):
     """float64 stands for GPU memory: the head is converted weight by weight, and the encoder stays."""
-    train, held_out, to = TrainingRun.train, teacher_targets.held_out_loss, torch.nn.Module.to
+    train, loss, to = TrainingRun.train, held_out.held_out_loss, torch.nn.Module.to
 
     def apart(self: TrainingRun, *rest: Any, **named: Any) -> Any:
         info = train(self, *rest, **named)
@@ -27,9 +27,9 @@ def test_the_whole_model_is_where_its_head_is(world: Path, monkeypatch: pytest.M
     def checked(model: Any, *rest: Any, **named: Any) -> Any:
         monkeypatch.setattr(torch.nn.Module, "to", to)
         assert {parameter.dtype for parameter in model.parameters()} == {torch.float64}
-        return held_out(model, *rest, **named)
+        return loss(model, *rest, **named)
 
     monkeypatch.setattr(TrainingRun, "train", apart)
-    monkeypatch.setattr(teacher_targets, "held_out_loss", checked)
+    monkeypatch.setattr(held_out, "held_out_loss", checked)
     artifacts = run_stages(world, plan(world), "tokenize", "pretrain")
     assert artifacts["pretrained"].info["held_out"]["loss"] > 0

@@ -14,7 +14,7 @@ from pretrain_toys import plan, run_stages
 from compress.errors import CompressError
 from compress.pipeline.plan import Context, Job, Listener
 from compress.pipeline.stages.registry import kind_of
-from compress.pipeline.training import teacher_targets
+from compress.pipeline.training import held_out
 
 
 def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_out(
@@ -23,7 +23,7 @@ def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_ou
 ):
     sizes: list[int] = []
     limit = 10**9
-    whole = teacher_targets.masked_text_loss
+    whole = held_out.masked_text_loss
 
     def loss(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         sizes.append(len(batch["input_ids"]))
@@ -31,7 +31,7 @@ def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_ou
             raise torch.OutOfMemoryError("CUDA out of memory")
         return whole(model, batch)
 
-    monkeypatch.setattr(teacher_targets, "masked_text_loss", loss)
+    monkeypatch.setattr(held_out, "masked_text_loss", loss)
     planned = plan(world, "pretrain.micro_batch_size=3")
     expected = run_stages(world, planned, "tokenize", "pretrain")["pretrained"].info["held_out"]
     assert max(sizes) == 3
@@ -61,7 +61,7 @@ def test_a_stage_that_had_no_step_left_tells_its_speed(world: Path, monkeypatch:
     work.mkdir()
     job = Job(planned, node, {"text": text}, Context(planned.task, "fp32", 1, Listener()), out, work)
     with monkeypatch.context() as harm:
-        harm.setattr(teacher_targets, "held_out_loss", fails)
+        harm.setattr(held_out, "held_out_loss", fails)
         with pytest.raises(RuntimeError):
             kind_of(node).run(job)
     steps = len((work / "log.jsonl").read_text().splitlines())
@@ -90,7 +90,7 @@ def test_nothing_is_held_out_where_nothing_is_said_of_it(world: Path):
 
 
 def test_the_perplexity_of_a_model_that_diverged_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(teacher_targets, "_loss_of", lambda model, data, part: (1e4, 5))
+    monkeypatch.setattr(held_out, "_loss_of", lambda model, data, part: (1e4, 5))
     data: Any = SimpleNamespace(text=SimpleNamespace(count=3))
-    info = teacher_targets.held_out_loss(torch.nn.Identity(), data, size=2)
+    info = held_out.held_out_loss(torch.nn.Identity(), data, size=2)
     assert info["loss"] == 1e4 and 1e300 < info["perplexity"] < math.inf

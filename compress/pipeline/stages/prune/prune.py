@@ -102,7 +102,7 @@ def _is_recovered(draft: Draft, stage: Stage) -> bool:
 def run(job: Job[Prune]) -> PruneInfo:
     """Write the checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
     from ....training import make_accelerator
-    from ...training.teacher_targets import tuning_outputs
+    from ...training.held_out import tuning_outputs
     from ...training.thresholds import choose_threshold
 
     folder, context, spec = job.inputs["model"].path, job.context, job.spec
