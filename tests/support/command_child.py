@@ -28,7 +28,7 @@ from compress.bundle import target
 from compress.pipeline import run
 from compress.report import page, render
 from compress.store import Store
-from compress.tasks import ReportedData
+from compress.tasks import BUILTIN_TASKS, ReportedData, headline, score
 
 IMPORTED = (page, render, report, rich.console)
 KEY = "0" * 32
@@ -68,6 +68,9 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     ]
     logits = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
     document, measured = result.model_dump(mode="json"), {"measurements": ["cards", *("scores" for _ in models)]}
+    scores = score(BUILTIN_TASKS["toy-sentiment"], result.task.labels, logits, dev.labels)
+    for model in document["models"]:
+        model |= {"scores": {"dev": scores}, "headline": headline(scores)}
     fakes: dict[str, Any] = {
         "models_of": models,
         "predictions": (SimpleNamespace(key="scores"), {"dev": logits}),
