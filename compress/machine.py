@@ -169,6 +169,13 @@ def _gpu_bf16() -> bool | None:
     return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
+def cuda_of_torch() -> str | None:
+    """Return the CUDA version that torch was built for, e.g. "13.0"; None for a build without CUDA. Imports torch."""
+    import torch
+
+    return torch.version.cuda
+
+
 @cache
 def gpu_name() -> str | None:
     """The first NVIDIA GPU as its driver names it, without importing torch."""

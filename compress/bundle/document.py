@@ -145,7 +145,8 @@ def write_bundle(info: BundleInfo, folder: Path) -> Path:
     blank = info.model_copy(update={"digest": BLANK_DIGEST})
     text = json.dumps(blank.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
     path = folder / NAME
-    path.write_text(_insert_digest(text, digest_of(text, BLANK_DIGEST)), encoding="utf-8")
+    # Bytes: Windows would write other line ends than the digest is of.
+    path.write_bytes(_insert_digest(text, digest_of(text, BLANK_DIGEST)).encode())
     return path
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..machine import has_gpu_driver, saturates, training_gpu, training_precision, usable_cores, versions
+from ..machine import cuda_of_torch, has_gpu_driver, saturates, training_gpu, training_precision, usable_cores, versions
 
 # Older versions have a known vulnerability, or fail in a code path that we use.
 FLOORS = {"torch": (2, 11), "transformers": (5, 17), "onnx": (1, 23), "onnxruntime": (1, 30)}
@@ -19,8 +19,8 @@ def advice() -> list[str]:
         )
     if has_gpu_driver() and training_gpu() is None:
         lines.append(
-            f"this machine has an NVIDIA driver, but torch {versions()['torch']} sees no GPU: training uses the CPU; to train on "
-            "the GPU, install PyTorch's CUDA build"
+            f"this machine has a GPU driver, but torch {versions()['torch']} sees no GPU: training uses the CPU; to train on "
+            f"an NVIDIA GPU, {_gpu_remedy(cuda_of_torch())}"
         )
     if training_precision() == "fp32":
         lines.append("this machine does not compute bf16 quickly: --precision bf16 trains more slowly than fp32 here")
@@ -35,6 +35,13 @@ def advice() -> list[str]:
                 f"{name} {version} is older than {'.'.join(map(str, floor))}, the oldest that is known to work"
             )
     return lines
+
+
+def _gpu_remedy(cuda: str | None) -> str:
+    """Return what lets torch see the GPU. `cuda`: the version that torch was built for, if any."""
+    if cuda is None:
+        return "install PyTorch's CUDA build"
+    return f"update the driver to one for CUDA {cuda}, or install PyTorch's build for an older CUDA"
 
 
 def _version_numbers(version: str) -> tuple[int, ...]:

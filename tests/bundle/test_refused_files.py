@@ -18,6 +18,7 @@ from bundle_making import failed, reseal
 from onnx import helper
 
 from compress.bundle import read_bundle, verify
+from compress.bundle.document import write_bundle
 from compress.errors import CheckFailed, CompressError
 from compress.graphs.shared_weights import share_weights
 from compress.runtime import Classifier, file_hashes, load
@@ -125,6 +126,18 @@ def test_what_is_run_is_held_against_the_listed_hash(bundle: Path, name: str) ->
     with pytest.raises(CompressError, match=r"altered: its SHA-256 is not the one in bundle\.json; .*--no-verify"):
         Classifier(bundle)
     assert Classifier(bundle, verify=False).predict("a text")
+
+
+def test_the_bundles_own_document_matches_its_digest_where_text_files_have_other_line_ends(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_as_windows(path: Path, text: str, **_: Any) -> int:
+        return path.write_bytes(text.replace("\n", "\r\n").encode())
+
+    monkeypatch.setattr(Path, "write_text", write_as_windows)
+    write_bundle(read_bundle(bundle), bundle)
+    assert read_bundle(bundle)
+    assert Classifier(bundle).predict("a text")
 
 
 @pytest.mark.parametrize("change", [(r'\n "max_length": \d+', '\n "max_length": 14'), (r'"digest": "', '"digest": "0')])

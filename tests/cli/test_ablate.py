@@ -12,8 +12,6 @@ import pytest
 
 from compress.results import read_result
 
-pytestmark = pytest.mark.end_to_end
-
 Cli = Callable[..., Any]  # arguments -> (exit code, stdout, stderr), with those names
 
 FILES = {
@@ -113,6 +111,7 @@ def test_rows_run_on_two_seeds_and_are_reported(cli: Cli, world: Path) -> None:
     assert gold["runs"] == [run.run for run in runs[2:]]
 
 
+@pytest.mark.end_to_end
 def test_another_student_is_a_row(cli: Cli, world: Path) -> None:
     (world / "three.yaml").write_text(FILES["two.yaml"].replace("two", "three").replace("layers: 2", "layers: 3"))
     code, out, err = ablate(cli, "--rows", "student three.yaml", "--set", "augment.enabled=false", "--json")

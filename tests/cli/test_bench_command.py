@@ -15,8 +15,6 @@ from compress import provenance
 from compress.bench import AGAIN, RIGOR
 from compress.results import Latency, Runtime
 
-pytestmark = pytest.mark.end_to_end
-
 
 @pytest.fixture
 def model(tiny_onnx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -24,6 +22,7 @@ def model(tiny_onnx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tiny_onnx("bert")
 
 
+@pytest.mark.end_to_end
 def test_json_has_every_measurement_and_profile(cli, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compress.machine.usable_cores", lambda: 2)
     options = ("--shape", "1x8", "--runs", "3", "--threads", "1", "--threads", "all", "--threads", "2", "--profile")

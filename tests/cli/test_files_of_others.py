@@ -10,12 +10,11 @@ import pytest
 from recipe_runs import TEACHER
 from refusals import Cli, refused
 
-pytestmark = pytest.mark.end_to_end
-
 BRIEF = ("--threads", "1", "--set", "finetune.max_steps=1", "--set", "quantize.method=dynamic")
 QUICK = ("--teacher", "bert-mini", *BRIEF)
 
 
+@pytest.mark.end_to_end
 def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
     cli: Cli, tmp_path: Path, task_file: Path
 ) -> None:

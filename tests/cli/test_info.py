@@ -194,12 +194,15 @@ def test_a_gpu_that_torch_does_not_see_trains_nothing(
     words = ("int8", "--teacher", "bert-mini", "--task", "toy-sentiment", "-o", tmp_path)
     monkeypatch.setattr(machine, "has_gpu_driver", lambda: True)
     monkeypatch.setattr("compress.cli.advice.has_gpu_driver", lambda: True)
-    monkeypatch.setattr(machine, "_gpu_bf16", lambda: None)  # as torch's CPU build
+    monkeypatch.setattr(machine, "_gpu_bf16", lambda: None)
     assert json.loads(cli("plan", *words, "--json").out)[0]["training"]["device"] == "cpu"
     assert "this machine has" in " ".join(cli("plan", *words).out.split()), "the memory of the machine, not of the GPU"
-    shown = cli("doctor").out
-    assert "training   on the CPU; --precision auto is" in shown
-    assert "sees no GPU: training uses the CPU" in shown and "install PyTorch's CUDA build" in shown
+    for cuda, remedy in ((None, "install PyTorch's CUDA build"), ("13.0", "update the driver to one for CUDA 13.0")):
+        monkeypatch.setattr("torch.version.cuda", cuda)
+        shown = cli("doctor").out
+        assert "training   on the CPU; --precision auto is" in shown
+        assert "sees no GPU: training uses the CPU" in shown
+        assert remedy in shown
 
 
 def test_a_plan_says_where_an_interrupted_training_goes_on(cli: Cli, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
     assert {name for name in kept if ".absorbed/" not in name} <= set(noise)  # these have a matrix for each head
 
 
-def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
+def test_ship_verify_predict_checkpoint(run: Run, world: Path, tmp_path: Path) -> None:
     folder, result = run("distilbert")
     bundle = tmp_path / "bundle"
     shipped = compress("ship", folder, "-o", bundle, cwd=world)
@@ -137,8 +137,9 @@ def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
     answered = compress("predict", bundle, "a good film", "a dull film", cwd=world)
     assert answered.returncode == 0, answered.stderr
     labels = [line.split("\t")[0] for line in answered.stdout.splitlines()]
-    assert len(labels) == 2
-    assert set(labels) <= set(result.task.labels)
+    assert len(labels) == 2 and set(labels) <= set(result.task.labels)
+    taken = compress("checkpoint", folder, "--stage", "teacher", "-o", tmp_path / "teacher", cwd=world)
+    assert taken.returncode == 0 and (tmp_path / "teacher" / "model.safetensors").is_file(), taken.stderr
     graph = bundle / "onnx" / "model_quantized.onnx"
     graph.write_bytes(graph.read_bytes()[:-10])
     broken = compress("verify", bundle, cwd=world)

@@ -87,17 +87,21 @@ def test_the_example_loads(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert data.spec.name == name
 
 
-def test_the_program_that_splits_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_program_that_splits_a_file(delimiter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a mark at the start and quotes around all fields, as spreadsheets and pandas write them."""
     monkeypatch.chdir(tmp_path)
-    rows = [[f"text {i},\nwith a second line", "None" if i % 2 else "1.0"] for i in range(25)]
-    with Path("all.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["text", "label"], *rows])
+    rows = [[f"text {i},\nwith; a second line", "None" if i % 2 else "1.0"] for i in range(25)]
+    with Path("all.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([["text", "label"], *rows])
     (program,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    exec(program, {})
+    setting = 'delimiter = ","  #'
+    assert program.count(setting) == 1
+    exec(program.replace(setting, f"delimiter = {delimiter!r}  #"), {})
     parts = {}
     for name in ("train", "dev"):
         with Path(f"{name}.csv").open(encoding="utf-8", newline="") as file:
-            header, *parts[name] = csv.reader(file)
+            header, *parts[name] = csv.reader(file, delimiter=delimiter)
             assert header == ["text", "label"]
     assert len(parts["dev"]) == 2 and sorted(parts["train"] + parts["dev"]) == sorted(rows)
 
