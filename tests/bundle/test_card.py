@@ -23,6 +23,8 @@ from compress.catalog import load_recipe, names
 from compress.pruning.removal import without_units
 from compress.tasks.sources.builtin import BUILTIN_TASKS
 
+pytestmark = pytest.mark.end_to_end
+
 TASKS = ("toy-sentiment", "toy-entailment", "toy-similarity")
 
 

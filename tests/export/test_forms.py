@@ -22,6 +22,8 @@ from compress.quantize.checking import STACKED
 from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
+pytestmark = pytest.mark.end_to_end
+
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}
 SHAPES = [(1, 1), (1, 2), (2, 7), (3, 19), (5, POSITIONS)]
 VARIANTS: list[tuple[str, dict[str, Any]]] = [

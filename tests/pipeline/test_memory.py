@@ -25,6 +25,8 @@ from compress.models.random_models import random_classifier, random_config
 from compress.objective import Objective
 from compress.pipeline.memory import Forward, activation_bytes, feature_bytes
 
+pytestmark = pytest.mark.end_to_end
+
 # Measured: from 0.4% below to 4.1% above. Masks, the head and LayerNorm statistics are not counted.
 TOLERANCE = 0.05
 # For a single loss, measured: from 34% below (hidden_cosine) to 71% above (attention_mse), both in bf16.

@@ -20,6 +20,8 @@ from compress.pipeline.request import display_override
 from compress.report import write_report
 from compress.results import read_result
 
+pytestmark = pytest.mark.end_to_end
+
 SECRET = "client-of-secret-name"
 STUDENT = "name: small\ntitle: small\narchitecture: distilbert\nlayers: 1\n"
 STEPS = "max_steps: 1, batch_size: 4"

@@ -18,6 +18,8 @@ from compress.models.dimensions import read_config
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.pipeline.plan.students import CHOSEN_LAYERS
 
+pytestmark = pytest.mark.end_to_end
+
 CARD = "name: layered\ntitle: Layered\nlicence: Apache-2.0\ncheckpoint: {{path: encoder}}\nlayers: {layers}\n"
 
 

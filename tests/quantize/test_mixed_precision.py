@@ -24,6 +24,8 @@ from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 from compress.tasks import TASK_KINDS
 
+pytestmark = pytest.mark.end_to_end
+
 FRAGILE = "bert.encoder.layer.0.output.dense/MatMul"
 
 

@@ -267,6 +267,7 @@ def test_a_recipe_that_differs_in_its_int8_shares_all_artefacts_before(world: Pa
     assert keys[0] != keys[1]
 
 
+@pytest.mark.end_to_end
 def test_latency_is_measured_anew_where_that_is_asked_for(run: Run, world: Path) -> None:
     folder, first = run("int8")
     words = (*arguments("int8"), "--json")
@@ -289,9 +290,7 @@ def test_latency_is_not_measured_anew_and_left_out(world: Path) -> None:
 @pytest.mark.slow
 def test_without_latency_the_rest_is_the_same(run: Run, world: Path) -> None:
     _, timed = run("int8")
-    done = compress(*arguments("int8", timed=False), "--json", "--out", "untimed", cwd=world)
-    assert done.returncode == 0, done.stderr
-    result = Result.model_validate(json.loads(done.stdout)[0])
+    result = result_of(*arguments("int8", timed=False), "--out", "untimed", cwd=world)
     assert [model.scores for model in result.models] == [model.scores for model in timed.models]
     assert [model.fidelity for model in result.models] == [model.fidelity for model in timed.models]
     assert all(model.onnx is None and model.torch_eager is None for model in result.models)

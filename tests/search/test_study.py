@@ -19,6 +19,8 @@ from compress.search.journal import JOURNAL
 from compress.search.space import Axis, Point
 from compress.search.study import Outcome, Search, Trial
 
+pytestmark = pytest.mark.end_to_end
+
 TRIALS = 16
 
 

@@ -20,6 +20,8 @@ from compress.processes import signals
 from compress.spec.stages import Training
 from compress.training import Outcome, StepReport, state
 
+pytestmark = pytest.mark.end_to_end
+
 SETTINGS = Training(epochs=2.5, batch_size=8, learning_rate=1e-3, evaluate_every=0.75)
 TOTAL = 10
 SCORES = {3: 20.0, 6: 40.0, 9: 10.0, 10: 30.0}  # by step; the best weights are neither the first nor the last

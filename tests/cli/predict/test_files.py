@@ -13,6 +13,8 @@ from runtime_toys import describe
 
 from compress.runtime import Classifier
 
+pytestmark = pytest.mark.end_to_end
+
 
 def read(path: Path, suffix: str) -> list[dict[str, str]]:
     lines = path.read_text(encoding="utf-8").splitlines()

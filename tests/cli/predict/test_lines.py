@@ -14,6 +14,8 @@ from runtime_toys import describe
 
 from compress.runtime import Classifier
 
+pytestmark = pytest.mark.end_to_end
+
 PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predict"]
 
 
