@@ -1,4 +1,4 @@
-"""Mark parameters that the default suite leaves to `make test-all`."""
+"""Mark parameters that are left to `make test-all`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plant twenty faults, one at a time, in a copy of the tree, and report whether the default suite notices each.
+"""Plant twenty faults, one at a time, in a copy of the tree, and report whether `make test test-e2e` notices each.
 
     python tests/support/planted_faults.py [NUMBER…]
 
