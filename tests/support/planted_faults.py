@@ -90,7 +90,7 @@ FAULTS = (
         "pipeline/stages/choose.py",
         "best = max(candidates,",
         "best = min(candidates,",
-        "tests/pipeline/stages/test_choose.py",
+        "tests/pipeline/stages/test_choose_runs.py",
     ),
     Fault(
         "differences have the other sign",

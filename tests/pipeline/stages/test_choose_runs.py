@@ -21,8 +21,6 @@ from compress.report.sections.finetuning_choice import choice_sentences
 from compress.results import Result
 from compress.spec.recipe import Recipe
 
-pytestmark = pytest.mark.end_to_end
-
 
 @pytest.fixture
 def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
